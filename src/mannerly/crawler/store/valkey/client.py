@@ -7,6 +7,8 @@ stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 `run` names the run of the server that the connection is to: it changes with a restart and with a
 failover, and is asked for whenever a connection is made. A server that says that it is a replica is
 left at once, because after a failover another one may answer under the same address.
+
+The module is long because all that can come of an exchange is told apart in one place.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         return record
 
     def robots(self, origin: str) -> RobotsRecord | None:
-        """Return the robots.txt kept for an origin: nobody else changes it."""
+        """Return the robots.txt kept for an origin: only the owner changes it."""
         if origin not in self._foreseen:
             return super().robots(origin)
         data = self._foreseen[origin]
