@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.crawler.store.valkey_server import LocalServer
 
 ROUNDS = 3  # of the comparison, alternating
-COST_HOSTS, COST_PAGES = 100, 300  # a crawl of ten seconds: the start counts in shorter ones
+COST_HOSTS, COST_PAGES = 100, 600  # a crawl of ten seconds: the start counts in shorter ones
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
 
 
@@ -67,8 +67,10 @@ def cost() -> None:
         pages = COST_HOSTS * COST_PAGES
         server_us: list[float] = []
         traffic: list[tuple[float, float]] = []
+        waits: list[float] = []
         for _ in range(ROUNDS):
             fleet = world.fleet(*FAST)
+            fleet.program = "bench._fleet_waits"
             cpu_s, moved = fleet.server_cpu_s(world.server), _traffic(world.server)
             workers = [fleet.join() for _ in range(2)]
             for worker in workers:
@@ -77,6 +79,9 @@ def cost() -> None:
             server_us.append((fleet.server_cpu_s(world.server) - cpu_s) / pages * 1e6)
             now = _traffic(world.server)
             traffic.append(((now[0] - moved[0]) / pages, (now[1] - moved[1]) / pages))
+            for worker in workers:
+                waited_s, took_s = map(float, worker.waits.read_text().split())
+                waits.append(waited_s / took_s)
             fleet.close()
             before = len(world.web.log())
             folder = world.folder / f"sqlite-{before}"
@@ -94,6 +99,7 @@ def cost() -> None:
         print(f"valkey/sqlite        {share:.0%}")
         spent = " ".join(f"{each:7.0f}" for each in server_us)
         print(f"server CPU           {spent} µs a page")
+        print(f"waiting              {' '.join(f'{each:7.1%}' for each in waits)} of its time")
         sent, got = (sum(each) / ROUNDS for each in zip(*traffic, strict=True))
         print(f"traffic              {sent:.0f} B to the server, {got:.0f} B back for a page")
 

@@ -59,17 +59,26 @@ def _come_first(pid: int) -> bool:
 class Worker:
     """One `mannerly crawl --redis-url …` in a session of its own."""
 
-    def __init__(self, url: str, name: str, home: Path, seeds: list[str], *options: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        home: Path,
+        seeds: list[str],
+        *options: str,
+        program: str = "mannerly",
+    ) -> None:
         self.home, self.output = home, home.with_suffix(".jsonl")
+        self.waits = home.with_suffix(".waits")  # see `bench._fleet_waits`
         self._errors = home.with_suffix(".err")
         with self._errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "mannerly", "crawl", *seeds, "--redis-url", url),
+                    *(sys.executable, "-m", program, "crawl", *seeds, "--redis-url", url),
                     *("--crawl", name, "--data-dir", str(home), "-o", str(self.output)),
                     *("--log-format", "text", *options),
                 ],
-                env=_environment({}),
+                env=_environment({"FLEET_WAITS": str(self.waits)}),
                 stderr=errors,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -102,6 +111,8 @@ class Worker:
 class Fleet:
     """A crawl in a server, and its workers."""
 
+    program = "mannerly"
+
     def __init__(self, url: str, web: DemoWeb, folder: Path, *options: str) -> None:
         self.url, self.web, self.folder = url, web, folder
         self.name = f"test-{uuid4().hex[:8]}"
@@ -119,7 +130,7 @@ class Fleet:
     def join(self, *options: str, url: str | None = None) -> Worker:
         home = self.folder / f"w{len(self.workers)}"
         more = (*self.options, *options)
-        worker = Worker(url or self.url, self.name, home, self.seeds, *more)
+        worker = Worker(url or self.url, self.name, home, self.seeds, *more, program=self.program)
         self.workers.append(worker)
         return worker
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,7 +133,7 @@ def test_calls_whose_answers_were_lost_meanwhile_fail(
 
     def calls() -> Iterator[Call]:
         yield "time", [key], {"filler": "x" * 20_000}  # on its way
-        server._link._sock.shutdown(socket.SHUT_RDWR)
+        server._link._sock.close()
         with pytest.raises(StoreAway):
             server.ask("HGET", key, "id")
         yield "time", [key], {}
@@ -143,3 +142,20 @@ def test_calls_whose_answers_were_lost_meanwhile_fail(
         server.calls(calls())
 
     assert server.ask("HGET", key, "id") == crawl.manifest.id.encode()
+
+
+def test_a_script_and_questions_are_one_exchange(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """Whether the server knows the script or not."""
+    key = crawl.keys.shard(0)
+    questions = [("HGET", key, "id"), ("HLEN", key)]
+    server.ask("SCRIPT", "FLUSH")
+
+    first = server.call_and_ask(("time", [key], {}), questions)
+    before = server.exchanges
+    second = server.call_and_ask(("time", [key], {}), questions)
+
+    assert server.exchanges - before == 1
+    assert first[0] <= second[0]
+    assert first[1][0] == second[1][0] == crawl.manifest.id.encode()

@@ -7,6 +7,8 @@ stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 `run` names the run of the server that the connection is to: it changes with a restart and with a
 failover, and is asked for whenever a connection is made. A server that says that it is a replica is
 left at once, because after a failover another one may answer under the same address.
+
+The module is long because all that can come of an exchange is told apart in one place.
 """
 
 from __future__ import annotations
@@ -152,6 +154,23 @@ class ValkeyServer:
                 answers[at] = answer
         return [self._known(each) for each in answers]
 
+    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
+        """Run a script, and then commands that change nothing: in one exchange, if possible.
+
+        Raises:
+            StoreAway: it is not known whether the script ran.
+            StoreError: something was refused.
+        """
+        name, keys, payload = call
+        if self.is_cluster:  # they may be for several servers
+            return self.call(name, keys, payload), self.ask_all(commands)
+        first: Command = ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
+        answers = self._exchange([first, *commands])
+        if _is_unknown_script(answers[0]):
+            return self.call(name, keys, payload), self.ask_all(commands)
+        answer, *others = self._sound(answers)
+        return answer, others
+
     def ask(self, *command: str | bytes | float) -> Any:
         """Run a command that changes nothing, and return its answer."""
         (answer,) = self.ask_all([command])
@@ -161,11 +180,15 @@ class ValkeyServer:
         """Run several commands that change nothing, in one exchange."""
         if not commands:
             return []
-        answers = [self._known(each) for each in self._exchange(commands)]
-        for answer in answers:
+        return self._sound(self._exchange(commands))
+
+    def _sound(self, answers: list[Any]) -> list[Any]:
+        """Return answers; the first error among them is raised."""
+        known = [self._known(each) for each in answers]
+        for answer in known:
             if isinstance(answer, StoreError):
                 raise answer
-        return answers
+        return known
 
     def change(self, *command: str | bytes | float) -> Any:
         """Run a command that changes something and may be repeated."""
@@ -376,6 +399,8 @@ class ValkeyServer:
 
     def _known(self, answer: Any) -> Any:
         """Return an answer, or the error of the store that an error of the server means."""
+        if not isinstance(answer, Exception):
+            return answer  # as nearly all are
         import redis
 
         if isinstance(answer, redis.ResponseError) and "READONLY" in _whole(answer):
@@ -425,6 +450,8 @@ def _noted(commands: Iterable[Command], sent: list[Command]) -> Iterator[Command
 
 
 def _is_unknown_script(answer: object) -> bool:
+    if not isinstance(answer, Exception):
+        return False  # as nearly all are
     import redis
 
     # Some versions of the client take the first word off, and raise a class of its own.

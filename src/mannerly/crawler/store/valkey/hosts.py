@@ -168,12 +168,7 @@ class ValkeyHosts:
             StoreBusy: others were faster again and again; nothing was changed.
         """
         for _ in range(_TRIES):
-            server_ms, hold_ms = self._server.call(
-                "hosts_run", [_RUNS], {"ttl": int(self.times.lease_s * 1000)}
-            )
-            self._hold_s = hold_ms / 1000.0
-            now = Now(server_ms / 1000.0, server_ms / 1000.0)
-            before = self._read(hosts)
+            now, before = self._read(hosts)
             data = _data(before)
             answer = change(MemoryHosts(self.location, self.times, data), now)
             changes = _differences(before, _values(data))
@@ -181,22 +176,27 @@ class ValkeyHosts:
                 return answer
         raise StoreBusy(f"{self.location} is changed by others all the time: try again")
 
-    def _read(self, hosts: list[str] | None) -> list[dict[str, bytes]]:
-        """Return what is kept of some hosts: budgets, leases, holders, wishes."""
+    def _read(self, hosts: list[str] | None) -> tuple[Now, list[dict[str, bytes]]]:
+        """Return the time, and what is kept of some hosts: budgets, leases, holders, wishes."""
         names = hosts
         if names is None:
             names = [host.decode() for host in self._server.ask("HKEYS", _WISHES)]
         commands: list[tuple[str, ...]] = [("HGETALL", _HOLDERS)]
         if names:
             commands += [("HMGET", key, *names) for key in (_BUDGETS, _LEASES, _WISHES)]
-        holders, *rows = self._server.ask_all(commands)
+        ttl = {"ttl": int(self.times.lease_s * 1000)}
+        (server_ms, hold_ms), (holders, *rows) = self._server.call_and_ask(
+            ("hosts_run", [_RUNS], ttl), commands
+        )
+        self._hold_s = hold_ms / 1000.0
         found: list[dict[str, bytes]] = [
             {host: value for host, value in zip(names, row, strict=True) if value is not None}
             for row in rows
         ]
         budgets, leases, wishes = found or [{}, {}, {}]
         alive = {name.decode(): value for name, value in pairs(holders)}
-        return [budgets, leases, alive, wishes]
+        now = Now(server_ms / 1000.0, server_ms / 1000.0)
+        return now, [budgets, leases, alive, wishes]
 
 
 def _data(kept: list[dict[str, bytes]]) -> HostData:
