@@ -112,6 +112,9 @@ def test_a_password_comes_from_the_environment_for_its_own_server(tmp_path: Path
     assert password_of(address, {"MANNERLY_REDIS_URL": f"{url}:7001/0"}) is None
     assert password_of(address, {"MANNERLY_REDIS_PASSWORD_FILE": str(file)}) == SECRET
     assert password_of(address, {}) is None
+    missing = {"MANNERLY_REDIS_PASSWORD_FILE": str(tmp_path / "missing")}
+    with pytest.raises(AddressRefused, match=r"missing: No such file or directory$"):
+        password_of(address, missing)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from mannerly.crawler.store.valkey import batches, leases
 from mannerly.crawler.store.valkey.host_codec import pack_host
+from mannerly.crawler.store.valkey.reminders import Reminders
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
@@ -37,11 +38,12 @@ class Planted:
     edits: tuple[tuple[str, str], ...] = ()
     patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
     kinds: tuple[Fault, ...] = tuple(Fault)
+    plan: Plan = SMALL
 
-    def run(self, seed: int, plan: Plan = SMALL) -> FleetOutcome:
+    def run(self, seed: int) -> FleetOutcome:
         """Run a fleet with this error."""
         with _replaced(self.patches):
-            return simulate_fleet(replace(plan, kinds=self.kinds), seed=seed, edits=self.edits)
+            return simulate_fleet(replace(self.plan, kinds=self.kinds), seed=seed, edits=self.edits)
 
     def found_by(self, seeds: Sequence[int]) -> int | None:
         """Return the first seed whose run breaks a promise; None if none does."""
@@ -134,5 +136,11 @@ PLANTED = (
         "no hold after a restart",
         edits=(("if tonumber(held[6]) > now then", "if false then"),),
         kinds=(Fault.UNKNOWN_OWNER,),
+    ),
+    Planted(
+        "waits that the server forgot are not told again",
+        patches=((Reminders, "tell", lambda *_: None),),
+        kinds=(Fault.FORGET,),
+        plan=replace(SMALL, refusals=0.1),
     ),
 )

@@ -128,7 +128,7 @@ def password_of(address: Address, environ: Mapping[str, str] | None = None) -> s
     """Return the password for a server; None: there is none.
 
     Raises:
-        StoreError: the password file cannot be read.
+        AddressRefused: the password file cannot be read.
     """
     environ = os.environ if environ is None else environ
     if url := environ.get(URL_VARIABLE):
@@ -142,7 +142,7 @@ def sentinel_password(environ: Mapping[str, str] | None = None) -> str | None:
     """Return the password of the sentinels themselves; None: there is none.
 
     Raises:
-        StoreError: the password file cannot be read.
+        AddressRefused: the password file cannot be read.
     """
     environ = os.environ if environ is None else environ
     return _password_in(environ.get(SENTINEL_PASSWORD_FILE_VARIABLE))
@@ -177,7 +177,8 @@ def _password_in(path: str | None) -> str | None:
     try:
         return Path(path).read_text("utf-8").strip("\r\n") or None
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read the password file {path}: {error}") from None
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise AddressRefused(f"cannot read the password file {path}: {reason}") from None
 
 
 def _server_of(address: Address) -> tuple[object, ...]:

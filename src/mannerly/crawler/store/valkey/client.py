@@ -7,6 +7,8 @@ stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 `run` names the run of the server that the connection is to: it changes with a restart and with a
 failover, and is asked for whenever a connection is made. A server that says that it is a replica is
 left at once, because after a failover another one may answer under the same address.
+
+The module is long because all that can come of an exchange is told apart in one place.
 """
 
 from __future__ import annotations
@@ -397,6 +399,8 @@ class ValkeyServer:
 
     def _known(self, answer: Any) -> Any:
         """Return an answer, or the error of the store that an error of the server means."""
+        if not isinstance(answer, Exception):
+            return answer  # as nearly all are
         import redis
 
         if isinstance(answer, redis.ResponseError) and "READONLY" in _whole(answer):
@@ -446,6 +450,8 @@ def _noted(commands: Iterable[Command], sent: list[Command]) -> Iterator[Command
 
 
 def _is_unknown_script(answer: object) -> bool:
+    if not isinstance(answer, Exception):
+        return False  # as nearly all are
     import redis
 
     # Some versions of the client take the first word off, and raise a class of its own.
