@@ -1,18 +1,20 @@
-"""Two crawls of one simulated web, step by step: one alone, one with a memory of hosts.
+"""Two crawls of one simulated web at once: one alone, one with a memory of hosts.
 
-Each crawl is a process. The seeds are its brake: after every part of them it says how much CPU time
-it has used, and waits until it may go on. So a round is the same part of the same crawl in both, at
-the same time on one core (`_pairs`), and whatever else the machine does is in both.
+A round is a pair of processes on one core (`_pairs`). Where the objects of a process happen to lie
+makes it up to two per cent faster or slower for as long as it lives, so every round has new ones,
+with the same seed of Python's hashes. The start is not measured: the seeds are a brake, and when
+enough of them are queued a crawl says how much CPU time it has used, and waits until it may go on.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from contextlib import ExitStack
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,25 +42,18 @@ class Cost(NamedTuple):
     shared_us: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Braked(GeneratedWeb):
-    """A web whose crawl waits for a line of input after every `part` of its seeds."""
+    """A web whose crawl waits for a line of input when enough is queued, and at its last seed."""
 
-    part: int
+    __slots__ = ()
 
     def seeds(self) -> Iterator[str]:
         """Yield the seeds; stop in between."""
         for number, url in enumerate(GeneratedWeb.seeds(self)):
-            if number >= ENOUGH and (number - ENOUGH) % self.part == 0:
+            if number == ENOUGH:
                 _say_and_wait()
             yield url
-
-
-def _part(hosts: int, rounds: int) -> int:
-    """Return the seeds of one round; the first ones are only read, until enough are queued."""
-    if hosts - ENOUGH <= rounds:
-        raise SystemExit(f"--hosts: at least {ENOUGH + rounds + 1:,}")
-    return (hosts - ENOUGH - 1) // rounds
+        _say_and_wait()
 
 
 def _say_and_wait() -> None:
@@ -66,13 +61,13 @@ def _say_and_wait() -> None:
     sys.stdin.readline()
 
 
-def _crawl(hosts: int, rounds: int, memory: str) -> None:
+def _crawl(hosts: int, memory: str) -> None:
     web = web_of(hosts)
     described = {name: getattr(web, name) for name in GeneratedWeb.__slots__}
     settings, faults = settings_of()
     gc.disable()  # as in `simulated`: no object becomes garbage before the end
     simulate_crawl(
-        _Braked(**described, part=_part(hosts, rounds)),
+        _Braked(**described),
         settings,
         faults=faults,
         step_s=0.05,
@@ -85,12 +80,13 @@ def _crawl(hosts: int, rounds: int, memory: str) -> None:
 class _Arm:
     """One of the two crawls."""
 
-    def __init__(self, hosts: int, rounds: int, memory: str) -> None:
+    def __init__(self, hosts: int, memory: str, seed: int) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench._shared_cost", str(hosts), str(rounds), memory],
+            [sys.executable, "-m", "bench._shared_cost", str(hosts), memory],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
         )
         self._used_s = self._read()
 
@@ -98,12 +94,11 @@ class _Arm:
         assert self._process.stdout is not None
         return float(json.loads(self._process.stdout.readline()))
 
-    def step(self) -> float:
-        """Let it crawl one part; return the CPU seconds that this took."""
+    def run(self) -> float:
+        """Let it crawl the rest; return the CPU seconds that this took."""
         assert self._process.stdin is not None
         print(file=self._process.stdin, flush=True)
-        before, self._used_s = self._used_s, self._read()
-        return self._used_s - before
+        return self._read() - self._used_s
 
     def close(self) -> None:
         """End it: what is left of the crawl is not measured."""
@@ -112,23 +107,25 @@ class _Arm:
 
 
 def measure(hosts: int, rounds: int) -> Cost:
-    """Crawl both webs at once, and compare the rounds."""
-    _part(hosts, rounds)  # or it ends here
-    with TemporaryDirectory(prefix="mannerly-bench-") as folder:
-        with on_cores({two_cores()[0]}):
-            arms = {
-                name: _Arm(hosts, rounds, name and f"{folder}/hosts.sqlite")
-                for name in (_ALONE, _SHARED)
-            }
-        try:
-            took = [at_once({name: arm.step for name, arm in arms.items()}) for _ in range(rounds)]
-        finally:
-            for arm in arms.values():
-                arm.close()
-    a_host = 1e6 / _part(hosts, rounds)
+    """Crawl both webs at once, again and again, and compare the rounds."""
+    if hosts <= ENOUGH:
+        raise SystemExit(f"--hosts: more than {ENOUGH:,}")
+    took = [_round(hosts, seed) for seed in range(rounds)]
+    a_host = 1e6 / (hosts - ENOUGH)
     alone, shared = ([each[name] for each in took] for name in (_ALONE, _SHARED))
     return Cost(rounds, ratio(shared, alone), median(alone) * a_host, median(shared) * a_host)
 
 
+def _round(hosts: int, seed: int) -> dict[str, float]:
+    """Return the CPU seconds of both crawls."""
+    with TemporaryDirectory(prefix="mannerly-bench-") as folder, ExitStack() as stack:
+        file = f"{folder}/hosts.sqlite"
+        with on_cores({two_cores()[0]}):
+            started = {name: _Arm(hosts, name and file, seed) for name in (_ALONE, _SHARED)}
+        for arm in started.values():
+            stack.callback(arm.close)
+        return at_once({name: arm.run for name, arm in started.items()})
+
+
 if __name__ == "__main__":
-    _crawl(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    _crawl(int(sys.argv[1]), sys.argv[2])

@@ -1,6 +1,6 @@
 """One budget a host: what it costs a crawl that is alone, and what five crawls of one host get.
 
-    python -m bench shared                     both, eight minutes
+    python -m bench shared                     both, fifteen minutes
     python -m bench shared --seconds 0         the cost only
     python -m bench shared --hosts 0           the five crawls only
 

@@ -38,6 +38,7 @@ class GeneratedWeb:
         hosts: number of hosts; all can be reached from host 0.
         pages: number of pages of each host.
         fan_out: children of a page in its host's tree of pages, and of a host in the tree of hosts.
+        host_fan_out: children of a host in the tree of hosts, if that is another number.
         others: links to random pages of random hosts on each page.
         forbids: whether page 0 of every host links to a path that robots.txt disallows.
         limits: server specs of the simulator; each host has one of them. "": no limit.
@@ -49,6 +50,7 @@ class GeneratedWeb:
     hosts: int
     pages: int = 1
     fan_out: int = 4
+    host_fan_out: int | None = None
     others: int = 2
     forbids: bool = False
     limits: tuple[str, ...] = ("",)
@@ -84,9 +86,10 @@ class GeneratedWeb:
         """Return the links of a page as absolute URLs."""
         if self.is_listed:
             return []
-        urls = [_url(host, child) for child in self._children(page, self.pages)]
+        urls = [_url(host, child) for child in _children(page, self.pages, self.fan_out)]
         if page == 0:
-            urls += [_url(child, 0) for child in self._children(host, self.hosts)]
+            fan_out = self.host_fan_out or self.fan_out
+            urls += [_url(child, 0) for child in _children(host, self.hosts, fan_out)]
             if self.forbids:
                 urls.append(f"https://h{host}.example{FORBIDDEN}")
         number = host * self.pages + page
@@ -94,11 +97,6 @@ class GeneratedWeb:
             drawn = _hash(self.seed, number, slot)
             urls.append(_url(drawn % self.hosts, (drawn // self.hosts) % self.pages))
         return urls
-
-    def _children(self, number: int, count: int) -> range:
-        """Return the children of a number in the tree of the numbers below `count`."""
-        first = number * self.fan_out + 1
-        return range(min(first, count), min(first + self.fan_out, count))
 
     def body(self, host: int, page: int) -> bytes:
         """Return the body of a page."""
@@ -127,6 +125,12 @@ def robots_txt(delay_s: float) -> bytes:
 
 def _url(host: int, page: int) -> str:
     return f"https://h{host}.example/p{page}" if page else f"https://h{host}.example/"
+
+
+def _children(number: int, count: int, fan_out: int) -> range:
+    """Return the children of a number in the tree of the numbers below `count`."""
+    first = number * fan_out + 1
+    return range(min(first, count), min(first + fan_out, count))
 
 
 def _hash(seed: int, number: int, slot: int) -> int:

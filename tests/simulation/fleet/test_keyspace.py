@@ -103,16 +103,39 @@ def test_the_last_moments_can_be_taken_back() -> None:
     model = Keyspace()
     model.run(b"HSET", b"kept", b"a", b"1")
     model.run(b"RPUSH", b"list", b"x")
+    model.run(b"RPUSH", b"long", b"x", b"y", b"z", b"y")
     model.keep()
     model.run(b"HSET", b"kept", b"a", b"2", b"b", b"3")
     model.run(b"DEL", b"list")
     model.run(b"ZADD", b"new", b"1", b"m")
+    model.run(b"LREM", b"long", b"0", b"y")
+    model.run(b"RPUSH", b"long", b"w")
+    model.run(b"LPOP", b"long")
 
     model.rewind()
 
     assert model.run(b"HGETALL", b"kept") == [b"a", b"1"]
     assert model.run(b"LRANGE", b"list", b"0", b"-1") == [b"x"]
+    assert model.run(b"LRANGE", b"long", b"0", b"-1") == [b"x", b"y", b"z", b"y"]
     assert model.run(b"EXISTS", b"new") == 0
+
+
+def test_an_exchange_that_is_repeated_answers_anew() -> None:
+    """Long ones are kept as they were unpacked; their answers are not."""
+    model = Keyspace()
+    exchange = [("HMGET", f"a key with a long name, number {at}", "a", "b") for at in range(100)]
+    assert model.exchange(exchange, 0.0) == [[None, None]] * 100
+    model.run("HSET", exchange[7][1], "b", 5)
+
+    assert model.exchange(exchange, 0.0)[7] == [None, b"5"]
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, -1, -32, -33, 40_000, -70_000, 2**31, -(2**40)])
+def test_numbers_are_answered_as_they_are(number: int) -> None:
+    """Whatever their length."""
+    model = Keyspace()
+
+    assert model.run("HINCRBY", "hash", "field", number) == number
 
 
 def test_an_unknown_command_is_named() -> None:

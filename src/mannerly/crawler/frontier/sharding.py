@@ -10,11 +10,15 @@ by its specification, so every process and every version agrees.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_intdigest
 
 from mannerly.crawler.web.urls import site_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # A crawl meets the same hosts again and again; a trap that invents hosts must not use up memory.
 _CACHE_SIZE = 65_536
@@ -27,8 +31,7 @@ class Sharding:
         if shards < 1:
             raise ValueError(f"a crawl has 1 shard or more, not {shards}")
         self.shards = shards
-        # With one shard the host's site need not be looked up.
-        self.shard_of = lru_cache(maxsize=_CACHE_SIZE)(self._shard_of) if shards > 1 else _the_only
+        self.shard_of = _shard_of(shards)
 
     def __repr__(self) -> str:
         return f"<Sharding over {self.shards}>"
@@ -38,10 +41,20 @@ class Sharding:
         part, rest = divmod(limit, self.shards)
         return max(1, part + (shard < rest))
 
-    def _shard_of(self, host: str) -> int:
+
+@cache
+def _shard_of(shards: int) -> Callable[[str], int]:
+    """Return the function that finds the shard of a host; all crawls of a process share it."""
+    if shards == 1:
+        return _the_only  # the host's site need not be looked up
+
+    @lru_cache(maxsize=_CACHE_SIZE)
+    def shard_of(host: str) -> int:
         """Return the shard that owns a host (a name or a politeness key)."""
         site = site_of(host).encode()
-        return max(range(self.shards), key=lambda shard: xxh3_64_intdigest(site, shard))
+        return max(range(shards), key=lambda shard: xxh3_64_intdigest(site, shard))
+
+    return shard_of
 
 
 def _the_only(_host: str) -> int:

@@ -291,7 +291,7 @@ class FleetWorker(Worker):
             self._next_balance = now + MOVING_S
         for number in planned.release:
             self._leaving[number] = now
-            self.engine.shards.leaving.add(number)
+            self.engine.shards.release(number)
         for number in (*planned.claim, *planned.beyond):
             if self._clock.now() - now >= CLAIMING_S:
                 self._next_balance = now  # go on in the next look

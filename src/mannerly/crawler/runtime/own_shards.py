@@ -61,6 +61,11 @@ class OwnShards:
         self.has_room[shard.number] = True
         self.unwritten.add(shard)
 
+    def release(self, number: int) -> None:
+        """Start no request in a shard any more: it leaves."""
+        self.leaving.add(number)
+        self.has_room[number] = False  # else the loop would not wait while something is due there
+
     def remove(self, shard: Shard) -> None:
         """Forget a shard of which no request is on the wire."""
         number, flights = shard.number, shard.flights

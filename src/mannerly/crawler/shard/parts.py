@@ -233,7 +233,7 @@ def make_parts(
     )
     addresses = Addresses(
         politeness,
-        Politeness(replace(pace, group_by="host")),
+        Politeness(pace if pace.group_by == "host" else replace(pace, group_by="host")),
         rules.has_seed_on,
         max_rate=settings.address_max_rate / sharding.shards,
     )

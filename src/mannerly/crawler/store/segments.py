@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -87,7 +86,6 @@ class SegmentWriter:
     ) -> None:
         self._folder = folder
         self._stem, self._suffix = stem, suffix
-        self._name = re.compile(rf"{re.escape(stem)}-([0-9]+){re.escape(suffix)}")
         self._rotate_at = rotate_at
         self._begin = begin
         self._durable = durable
@@ -180,12 +178,12 @@ class SegmentWriter:
 
     def _recover(self, committed: Mapping[str, int]) -> None:
         """Cut off what was not committed, and go on with the last segment."""
-        for path in self._folder.glob(f"{self._stem}-*{self._suffix}"):
-            if self._name.fullmatch(path.name) and path.name not in committed:
+        for path in self._folder.iterdir():
+            if self._number_of(path.name) is not None and path.name not in committed:
                 path.unlink()
         for name, length in committed.items():
-            found = self._name.fullmatch(name)
-            if found is None:
+            number = self._number_of(name)
+            if number is None:
                 continue
             path = self._folder / name
             size = path.lstat().st_size if path.exists() else 0
@@ -199,7 +197,13 @@ class SegmentWriter:
                 descriptor = open_regular(path, os.O_WRONLY)
                 os.ftruncate(descriptor, length)
                 os.close(descriptor)
-            number = int(found[1])
             if number > self._number:
                 self._number = number
                 self._segment = _Segment(path, length)
+
+    def _number_of(self, name: str) -> int | None:
+        """Return the number of a segment of this writer; None: the file is not one."""
+        if not name.startswith(self._stem + "-") or not name.endswith(self._suffix):
+            return None
+        number = name[len(self._stem) + 1 : len(name) - len(self._suffix)]
+        return int(number) if number.isascii() and number.isdigit() else None

@@ -7,6 +7,7 @@
     calm       stands in for looks that would find nothing, so that a day of 200 members is possible
     judge      counts broken promises
     planted    errors that the judge has to find
+    faults     makes things go wrong, and knows what that excuses
     plan       its size, the faults that happen, and the figures of a run
     world      members, servers of a web and one clock; faults at random instants; the judge
 

@@ -4,16 +4,50 @@
 -- {kind, n, of, order}, whose order is made when it is needed. A key that becomes empty is gone.
 -- Every change is noted in a journal, so that the last moments can be taken back (`rewind`). What a
 -- real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
-local values, journal = {}, {}
+--
+-- A command gets its words as one table, the key first.
+collectgarbage('setpause', 400) -- nearly everything is kept: look through it less often
+local values = {}
 local HASH, SET, LIST, SORTED = 'hash', 'set', 'list', 'sorted'
 local floor, sort, concat, format = math.floor, table.sort, table.concat, string.format
 local char, byte, sub = string.char, string.byte, string.sub
+local unpack, type, next, tonumber = unpack, type, next, tonumber
 
-local function kept(undo) journal[#journal + 1] = undo end
+-- The journal: four places for each change, which say how to take it back. It is a flat list, not one
+-- of functions, because making a function keeps LuaJIT from compiling what makes it.
+local KEY, FIELD, GROWN, ITEMS, REMOVED, NOTHING = 1, 2, 3, 4, 5, {}
+local journal, noted = {}, 0
+
+local function note(what, where, name, before)
+  if before == nil then before = NOTHING end
+  journal[noted + 1], journal[noted + 2] = what, where
+  journal[noted + 3], journal[noted + 4] = name, before
+  noted = noted + 4
+end
+
+local function take_back(what, where, name, before)
+  if before == NOTHING then before = nil end
+  if what == KEY then
+    values[where] = before
+  elseif what == FIELD then
+    local of = where.of
+    where.n = where.n + (before == nil and 0 or 1) - (of[name] == nil and 0 or 1)
+    of[name], where.order = before, nil
+  elseif what == GROWN then
+    for i = #where, name + 1, -1 do where[i] = nil end
+  elseif what == REMOVED then
+    table.insert(where, name, before)
+  else
+    where.items = before
+  end
+end
+
+local WHOLE_TEXTS = {} -- of small numbers: counters, and numbers of entries and letters
+for n = 0, 9999 do WHOLE_TEXTS[n] = format('%.0f', n) end
 
 local function text_of(value)
   if type(value) ~= 'number' then return value end
-  return value == floor(value) and format('%.0f', value) or format('%.17g', value)
+  return WHOLE_TEXTS[value] or value == floor(value) and format('%.0f', value) or format('%.17g', value)
 end
 
 local function read(key, kind)
@@ -30,37 +64,33 @@ local function change(key, kind)
   if value then return value end
   value = kind == LIST and {kind = LIST, items = {}} or {kind = kind, n = 0, of = {}}
   values[key] = value
-  kept(function() values[key] = nil end)
+  note(KEY, key, true, nil)
   return value
 end
 
 local function replace(key, value)
-  local before = values[key]
+  note(KEY, key, true, values[key])
   values[key] = value
-  kept(function() values[key] = before end)
 end
 
 local function put(value, name, new)
   local of, before = value.of, value.of[name]
-  if before == new then return before == nil end
+  if before == new then return false end
+  note(FIELD, value, name, before)
   of[name] = new
-  local change_of_size = (before == nil and 1 or 0) - (new == nil and 1 or 0)
-  value.n = value.n + change_of_size
+  value.n = value.n + (before == nil and 1 or 0) - (new == nil and 1 or 0)
   value.order = nil
-  kept(function()
-    of[name], value.n, value.order = before, value.n - change_of_size, nil
-  end)
   return before == nil
 end
 
-local function take_out(key, kind, ...)
+-- Remove the names in `words`, from a place on.
+local function take_out(key, kind, words, first)
   local value = read(key, kind)
   if not value then return 0 end
   local gone = 0
-  for i = 1, select('#', ...) do
-    local name = select(i, ...)
-    if value.of[name] ~= nil then
-      put(value, name, nil)
+  for i = first, #words do
+    if value.of[words[i]] ~= nil then
+      put(value, words[i], nil)
       gone = gone + 1
     end
   end
@@ -120,9 +150,9 @@ local function with_scores(value, first, last, is_asked)
   return found
 end
 
-local function has_word(word, ...)
-  for i = 1, select('#', ...) do
-    if string.upper(select(i, ...)) == word then return i end
+local function place_of(word, words, first)
+  for i = first, #words do
+    if string.upper(words[i]) == word then return i end
   end
 end
 
@@ -146,27 +176,25 @@ end
 -- Set the items of a list; an empty one is gone.
 local function set_items(key, value, items)
   if #items == 0 then return replace(key, nil) end
-  local before = value.items
+  note(ITEMS, value, true, value.items)
   value.items = items
-  kept(function() value.items = before end)
 end
 
 local COMMANDS = {}
 
-function COMMANDS.EXISTS(...)
+function COMMANDS.EXISTS(w)
   local found = 0
-  for i = 1, select('#', ...) do
-    if values[select(i, ...)] then found = found + 1 end
+  for i = 1, #w do
+    if values[w[i]] then found = found + 1 end
   end
   return found
 end
 
-function COMMANDS.DEL(...)
+function COMMANDS.DEL(w)
   local found = 0
-  for i = 1, select('#', ...) do
-    local key = select(i, ...)
-    if values[key] then
-      replace(key, nil)
+  for i = 1, #w do
+    if values[w[i]] then
+      replace(w[i], nil)
       found = found + 1
     end
   end
@@ -174,28 +202,27 @@ function COMMANDS.DEL(...)
 end
 COMMANDS.UNLINK = COMMANDS.DEL
 
-function COMMANDS.GET(key)
-  local value = read(key, 'string')
+function COMMANDS.GET(w)
+  local value = read(w[1], 'string')
   return value and value.text or false
 end
 
-function COMMANDS.SET(key, text)
-  replace(key, {kind = 'string', text = text})
+function COMMANDS.SET(w)
+  replace(w[1], {kind = 'string', text = w[2]})
   return 'OK'
 end
 
-function COMMANDS.HGET(key, name) return field(key, HASH, name) end
+function COMMANDS.HGET(w) return field(w[1], HASH, w[2]) end
 
-function COMMANDS.HMGET(key, ...)
-  local value, found = read(key, HASH), {}
-  for i = 1, select('#', ...) do
-    found[i] = value and value.of[select(i, ...)] or false
-  end
+function COMMANDS.HMGET(w)
+  local value, found = read(w[1], HASH), {}
+  local of = value and value.of or NOTHING
+  for i = 2, #w do found[i - 1] = of[w[i]] or false end
   return found
 end
 
-function COMMANDS.HGETALL(key)
-  local value, found = read(key, HASH), {}
+function COMMANDS.HGETALL(w)
+  local value, found = read(w[1], HASH), {}
   for _, name in ipairs(names(value)) do
     found[#found + 1] = name
     found[#found + 1] = value.of[name]
@@ -203,236 +230,249 @@ function COMMANDS.HGETALL(key)
   return found
 end
 
-function COMMANDS.HKEYS(key) return names(read(key, HASH)) end
-function COMMANDS.HLEN(key) return size(key, HASH) end
-function COMMANDS.HEXISTS(key, name) return field(key, HASH, name) and 1 or 0 end
+function COMMANDS.HKEYS(w) return names(read(w[1], HASH)) end
+function COMMANDS.HLEN(w) return size(w[1], HASH) end
+function COMMANDS.HEXISTS(w) return field(w[1], HASH, w[2]) and 1 or 0 end
 
-function COMMANDS.HSET(key, ...)
-  local value, new = change(key, HASH), 0
-  for i = 1, select('#', ...), 2 do
-    local name, text = select(i, ...)
-    if put(value, name, text) then new = new + 1 end
+function COMMANDS.HSET(w)
+  local value, new = change(w[1], HASH), 0
+  for i = 2, #w, 2 do
+    if put(value, w[i], w[i + 1]) then new = new + 1 end
   end
   return new
 end
 
-function COMMANDS.HSETNX(key, name, text)
-  if field(key, HASH, name) then return 0 end
-  put(change(key, HASH), name, text)
+function COMMANDS.HSETNX(w)
+  if field(w[1], HASH, w[2]) then return 0 end
+  put(change(w[1], HASH), w[2], w[3])
   return 1
 end
 
-function COMMANDS.HINCRBY(key, name, by)
-  local sum = tonumber(field(key, HASH, name) or 0) + tonumber(by)
-  put(change(key, HASH), name, text_of(sum))
+function COMMANDS.HINCRBY(w)
+  local sum = tonumber(field(w[1], HASH, w[2]) or 0) + tonumber(w[3])
+  put(change(w[1], HASH), w[2], text_of(sum))
   return sum
 end
 
-function COMMANDS.HDEL(key, ...) return take_out(key, HASH, ...) end
-function COMMANDS.HSCAN(key) return {'0', COMMANDS.HGETALL(key)} end
+function COMMANDS.HDEL(w) return take_out(w[1], HASH, w, 2) end
+function COMMANDS.HSCAN(w) return {'0', COMMANDS.HGETALL(w)} end
 
-function COMMANDS.SADD(key, ...)
-  local value, new = change(key, SET), 0
-  for i = 1, select('#', ...) do
-    if put(value, select(i, ...), true) then new = new + 1 end
+function COMMANDS.SADD(w)
+  local value, new = change(w[1], SET), 0
+  for i = 2, #w do
+    if put(value, w[i], true) then new = new + 1 end
   end
   return new
 end
 
-function COMMANDS.SREM(key, ...) return take_out(key, SET, ...) end
-function COMMANDS.SMEMBERS(key) return names(read(key, SET)) end
-function COMMANDS.SISMEMBER(key, name) return field(key, SET, name) and 1 or 0 end
-function COMMANDS.SCARD(key) return size(key, SET) end
+function COMMANDS.SREM(w) return take_out(w[1], SET, w, 2) end
+function COMMANDS.SMEMBERS(w) return names(read(w[1], SET)) end
+function COMMANDS.SISMEMBER(w) return field(w[1], SET, w[2]) and 1 or 0 end
+function COMMANDS.SCARD(w) return size(w[1], SET) end
 
-function COMMANDS.RPUSH(key, ...)
-  local value = change(key, LIST)
+function COMMANDS.RPUSH(w)
+  local value = change(w[1], LIST)
   local items, before = value.items, #value.items
-  for i = 1, select('#', ...) do items[before + i] = select(i, ...) end
-  kept(function()
-    for i = #items, before + 1, -1 do items[i] = nil end
-  end)
+  note(GROWN, items, before, nil)
+  for i = 2, #w do items[before + i - 1] = w[i] end
   return #items
 end
 
-function COMMANDS.LLEN(key)
-  local value = read(key, LIST)
+function COMMANDS.LLEN(w)
+  local value = read(w[1], LIST)
   return value and #value.items or 0
 end
 
-function COMMANDS.LRANGE(key, first, last)
-  local value, found = read(key, LIST), {}
+function COMMANDS.LRANGE(w)
+  local value, found = read(w[1], LIST), {}
   if not value then return found end
-  first, last = span(first, last, #value.items)
+  local first, last = span(w[2], w[3], #value.items)
   for i = first, last do found[#found + 1] = value.items[i] end
   return found
 end
 
-function COMMANDS.LPOP(key)
-  local value = read(key, LIST)
+function COMMANDS.LPOP(w)
+  local value = read(w[1], LIST)
   if not value then return false end
   local first = value.items[1]
-  COMMANDS.LTRIM(key, '1', '-1')
+  COMMANDS.LTRIM({w[1], '1', '-1'})
   return first
 end
 
-function COMMANDS.LINDEX(key, place)
-  local value = read(key, LIST)
+function COMMANDS.LINDEX(w)
+  local value = read(w[1], LIST)
   if not value then return false end
-  place = tonumber(place)
+  local place = tonumber(w[2])
   return value.items[place < 0 and #value.items + place + 1 or place + 1] or false
 end
 
-function COMMANDS.LSET(key, place, text)
-  local value, items = read(key, LIST), {}
+function COMMANDS.LSET(w)
+  local value, items = read(w[1], LIST), {}
   for i, item in ipairs(value.items) do items[i] = item end
-  place = tonumber(place)
-  items[place < 0 and #items + place + 1 or place + 1] = text
-  set_items(key, value, items)
+  local place = tonumber(w[2])
+  items[place < 0 and #items + place + 1 or place + 1] = w[3]
+  set_items(w[1], value, items)
   return 'OK'
 end
 
-function COMMANDS.LREM(key, count, text)
-  local value, items, gone = read(key, LIST), {}, 0
+function COMMANDS.LREM(w)
+  local value, gone = read(w[1], LIST), 0
   if not value then return 0 end
-  count = tonumber(count)
-  for _, item in ipairs(value.items) do
-    if item == text and (count == 0 or gone < count) then
+  local items, count, text = value.items, tonumber(w[2]), w[3]
+  local i = 1
+  while i <= #items and (count == 0 or gone < count) do
+    if items[i] == text then
+      note(REMOVED, items, i, text)
+      table.remove(items, i)
       gone = gone + 1
     else
-      items[#items + 1] = item
+      i = i + 1
     end
   end
-  if gone > 0 then set_items(key, value, items) end
+  if #items == 0 then replace(w[1], nil) end
   return gone
 end
 
-function COMMANDS.LTRIM(key, first, last)
-  local value = read(key, LIST)
-  if value then set_items(key, value, COMMANDS.LRANGE(key, first, last)) end
+function COMMANDS.LTRIM(w)
+  local value = read(w[1], LIST)
+  if value then set_items(w[1], value, COMMANDS.LRANGE(w)) end
   return 'OK'
 end
 
-function COMMANDS.ZADD(key, ...)
-  local value, new = change(key, SORTED), 0
-  for i = 1, select('#', ...), 2 do
-    local score, name = select(i, ...)
-    if put(value, name, tonumber(score)) then new = new + 1 end
+function COMMANDS.ZADD(w)
+  local value, new = change(w[1], SORTED), 0
+  for i = 2, #w, 2 do
+    if put(value, w[i + 1], tonumber(w[i])) then new = new + 1 end
   end
   return new
 end
 
-function COMMANDS.ZREM(key, ...) return take_out(key, SORTED, ...) end
-function COMMANDS.ZCARD(key) return size(key, SORTED) end
+function COMMANDS.ZREM(w) return take_out(w[1], SORTED, w, 2) end
+function COMMANDS.ZCARD(w) return size(w[1], SORTED) end
 
-function COMMANDS.ZSCORE(key, name)
-  local score = field(key, SORTED, name)
+function COMMANDS.ZSCORE(w)
+  local score = field(w[1], SORTED, w[2])
   return score and text_of(score)
 end
 
-function COMMANDS.ZRANGE(key, first, last, ...)
-  local value = read(key, SORTED)
-  first, last = span(first, last, value and value.n or 0)
-  return with_scores(value, first, last, has_word('WITHSCORES', ...))
+function COMMANDS.ZRANGE(w)
+  local value = read(w[1], SORTED)
+  local first, last = span(w[2], w[3], value and value.n or 0)
+  return with_scores(value, first, last, place_of('WITHSCORES', w, 4))
 end
 
-function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
-  local value = read(key, SORTED)
-  local first, last = between(value, low, high)
-  local limit = has_word('LIMIT', ...)
+function COMMANDS.ZRANGEBYSCORE(w)
+  local value = read(w[1], SORTED)
+  local first, last = between(value, w[2], w[3])
+  local limit = place_of('LIMIT', w, 4)
   if limit then
-    first = first + tonumber((select(limit + 1, ...)))
-    last = math.min(last, first + tonumber((select(limit + 2, ...))) - 1)
+    first = first + tonumber(w[limit + 1])
+    last = math.min(last, first + tonumber(w[limit + 2]) - 1)
   end
-  return with_scores(value, first, last, has_word('WITHSCORES', ...))
+  return with_scores(value, first, last, place_of('WITHSCORES', w, 4))
 end
 
-function COMMANDS.ZREMRANGEBYSCORE(key, low, high)
-  local value = read(key, SORTED)
-  return take_out(key, SORTED, unpack(with_scores(value, between(value, low, high))))
+function COMMANDS.ZREMRANGEBYSCORE(w)
+  local value = read(w[1], SORTED)
+  return take_out(w[1], SORTED, with_scores(value, between(value, w[2], w[3])), 1)
 end
 
-function COMMANDS.ZREMRANGEBYRANK(key, first, last)
-  local value = read(key, SORTED)
-  first, last = span(first, last, value and value.n or 0)
-  return take_out(key, SORTED, unpack(with_scores(value, first, last)))
+function COMMANDS.ZREMRANGEBYRANK(w)
+  local value = read(w[1], SORTED)
+  local first, last = span(w[2], w[3], value and value.n or 0)
+  return take_out(w[1], SORTED, with_scores(value, first, last), 1)
 end
 
-function COMMANDS.ZSCAN(key) return {'0', COMMANDS.ZRANGE(key, '0', '-1', 'WITHSCORES')} end
+function COMMANDS.ZSCAN(w) return {'0', COMMANDS.ZRANGE({w[1], '0', '-1', 'WITHSCORES'})} end
 
-local run_id, seconds, microseconds = '', '0', '0'
-function COMMANDS.TIME() return {seconds, microseconds} end
+local run_id, now_s = '', 0
+function COMMANDS.TIME()
+  local whole_s = floor(now_s)
+  return {format('%.0f', whole_s), format('%.0f', floor((now_s - whole_s) * 1e6))}
+end
 function COMMANDS.INFO() return 'run_id:' .. run_id .. '\r\n' end
 function COMMANDS.PING() return 'PONG' end
 
-local function run(name, ...)
+local function run(name, words)
   local command = COMMANDS[name] or COMMANDS[string.upper(name)]
   if not command then error('the modelled server has no command ' .. name, 0) end
-  return command(...)
+  return command(words)
 end
 
 -- ------------------------------------------------------------------ msgpack
 
-local function length(n, short, most, ...)
-  local codes = {...}
-  if short and n < most then return char(short + n) end
-  if n < 256 and codes[1] then return char(codes[1], n) end
-  if n < 65536 then return char(codes[2], floor(n / 256), n % 256) end
-  return char(codes[3], floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256,
-    n % 256)
+-- The beginnings of short values, which most are.
+local SMALL, FIXED_TEXT, TEXT_OF_256, BYTES_OF_256, FIXED_LIST, FIXED_MAP = {}, {}, {}, {}, {}, {}
+for n = 0, 255 do
+  TEXT_OF_256[n], BYTES_OF_256[n] = char(0xd9, n), char(0xc4, n)
+  if n < 128 then SMALL[n] = char(n) end
+  if n < 32 then FIXED_TEXT[n] = char(0xa0 + n) end
+  if n < 16 then FIXED_LIST[n], FIXED_MAP[n] = char(0x90 + n), char(0x80 + n) end
 end
 
-local function big(code, n, bytes)
-  local digits = {}
-  if n < 0 then n = n + 256 ^ bytes end
-  for i = bytes, 1, -1 do
-    digits[i] = char(n % 256)
-    n = floor(n / 256)
-  end
-  return char(code) .. concat(digits)
+-- Two bytes of a length, or four.
+local function long(n, two, four)
+  if n < 65536 then return char(two, floor(n / 256), n % 256) end
+  return char(four, floor(n / 16777216) % 256, floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
 end
 
 local function number_bytes(n)
+  if SMALL[n] then return SMALL[n] end
   if n ~= floor(n) then error('only whole numbers are packed', 0) end
-  if n >= 0 and n < 128 then return char(n) end
   if n < 0 and n >= -32 then return char(256 + n) end
-  if n >= -2147483648 and n < 2147483648 then return big(0xd2, n, 4) end
-  return big(0xd3, n, 8)
+  if n >= -2147483648 and n < 2147483648 then
+    if n < 0 then n = n + 4294967296 end
+    return char(0xd2, floor(n / 16777216), floor(n / 65536) % 256, floor(n / 256) % 256, n % 256)
+  end
+  local digits = {}
+  if n < 0 then n = n + 256 ^ 8 end
+  for i = 8, 1, -1 do
+    digits[i] = n % 256
+    n = floor(n / 256)
+  end
+  return char(0xd3, unpack(digits))
 end
 
--- `strings` are the codes of texts in a script's own msgpack, and those of bytes in an answer.
-local TEXTS, BYTES = {0xa0, 32, 0xd9, 0xda, 0xdb}, {nil, 0, 0xc4, 0xc5, 0xc6}
+local function text_bytes(n)
+  return FIXED_TEXT[n] or TEXT_OF_256[n] or long(n, 0xda, 0xdb)
+end
 
-local function pack_into(out, value, strings)
+-- Texts are texts in a script's own msgpack, and bytes in an answer.
+local function pack_into(out, value, is_answer)
   local kind = type(value)
   if kind == 'string' then
-    out[#out + 1] = length(#value, strings[1], strings[2], strings[3], strings[4], strings[5])
+    local n = #value
+    out[#out + 1] = is_answer and (BYTES_OF_256[n] or long(n, 0xc5, 0xc6)) or text_bytes(n)
     out[#out + 1] = value
   elseif kind == 'number' then
-    out[#out + 1] = number_bytes(strings == BYTES and (value < 0 and math.ceil(value) or floor(value))
-      or value)
+    if is_answer then value = value < 0 and math.ceil(value) or floor(value) end
+    out[#out + 1] = number_bytes(value)
   elseif kind == 'table' then
-    local count = 0
-    for _ in pairs(value) do count = count + 1 end
-    if count == #value then
-      out[#out + 1] = length(count, 0x90, 16, nil, 0xdc, 0xdd)
-      for i = 1, count do pack_into(out, value[i], strings) end
+    local count = #value
+    local is_list
+    if count > 0 then is_list = next(value, count) == nil else is_list = next(value) == nil end
+    if is_list then
+      out[#out + 1] = FIXED_LIST[count] or long(count, 0xdc, 0xdd)
+      for i = 1, count do pack_into(out, value[i], is_answer) end
     else
-      out[#out + 1] = length(count, 0x80, 16, nil, 0xde, 0xdf)
+      count = 0
+      for _ in pairs(value) do count = count + 1 end
+      out[#out + 1] = FIXED_MAP[count] or long(count, 0xde, 0xdf)
       for name, each in pairs(value) do
-        pack_into(out, name, TEXTS)
-        pack_into(out, each, strings)
+        pack_into(out, name, false)
+        pack_into(out, each, is_answer)
       end
     end
-  elseif kind == 'boolean' and strings == TEXTS then
+  elseif kind == 'boolean' and not is_answer then
     out[#out + 1] = value and '\195' or '\194'
   else
     out[#out + 1] = value and '\1' or '\192' -- as an answer to a client
   end
 end
 
-local function pack(value, strings)
+local function pack(value, is_answer)
   local out = {}
-  pack_into(out, value, strings or TEXTS)
+  pack_into(out, value, is_answer or false)
   return concat(out)
 end
 
@@ -507,47 +547,92 @@ end
 redis = {
   call = function(name, ...)
     local words = {...}
-    for i = 1, #words do words[i] = text_of(words[i]) end
-    return run(name, unpack(words))
+    for i = 1, #words do
+      if type(words[i]) == 'number' then words[i] = text_of(words[i]) end
+    end
+    return run(name, words)
   end,
   error_reply = function(text) return {err = text} end,
 }
-cmsgpack = {pack = pack, unpack = function(data) return (unpack_at(data, 1)) end}
+cmsgpack = {pack = function(value) return pack(value) end, unpack = function(data) return (unpack_at(data, 1)) end}
 
 local scripts = {}
+
+-- Long exchanges of plain commands, which all members repeat, as they were unpacked.
+local LONG, MOST = 1000, 100
+local seen, seen_count = {}, 0
+
+local function commands_of(packed)
+  local known = seen[packed]
+  if known then return known end
+  local commands = unpack_at(packed, 1)
+  if #packed >= LONG and commands[1][1] ~= 'EVALSHA' then
+    if seen_count >= MOST then seen, seen_count = {}, 0 end
+    seen[packed], seen_count = commands, seen_count + 1
+  end
+  return commands
+end
+
+-- Run a command, the first of whose words is its name.
+local function answer(command)
+  if command[1] == 'EVALSHA' then
+    local script, count = scripts[command[2]], command[3]
+    if not script then return {err = 'NOSCRIPT No matching script.'} end
+    local keys, arguments = {}, {}
+    for i = 1, count do keys[i] = command[i + 3] end
+    for i = count + 4, #command do arguments[i - count - 3] = command[i] end
+    return script(keys, arguments)
+  end
+  local words = {}
+  for i = 2, #command do words[i - 1] = text_of(command[i]) end
+  return run(command[1], words)
+end
+
 return {
-  run = function(name, ...) return pack(run(name, ...), BYTES) end,
+  -- Run several commands at one instant; return their answers.
+  exchange = function(packed, at_s)
+    now_s = at_s
+    local commands, answers = commands_of(packed), {}
+    for i = 1, #commands do
+      local is_well, found = pcall(answer, commands[i])
+      if is_well then
+        answers[i] = found
+      elseif type(found) == 'string' and sub(found, 1, 9) == 'WRONGTYPE' then
+        answers[i] = {err = found}
+      else
+        error(found, 0)
+      end
+    end
+    return pack(answers, true)
+  end,
   load = function(digest, text)
     scripts[digest] = assert(loadstring('return function(KEYS, ARGV) ' .. text .. '\nend'))()
   end,
   forget_scripts = function() scripts = {} end,
-  call = function(digest, count, ...)
-    local script = scripts[digest]
-    if not script then return nil end
-    local keys, arguments = {}, {}
-    for i = 1, select('#', ...) do
-      if i <= count then keys[i] = select(i, ...) else arguments[i - count] = select(i, ...) end
-    end
-    return pack(script(keys, arguments), BYTES)
-  end,
-  tell = function(run_name, whole_s, rest_us)
-    run_id, seconds, microseconds = run_name, whole_s, rest_us
-  end,
-  -- Prolong leases, and renew cards, as the renewals of members do (`calm`).
+  tell = function(run_name) run_id = run_name end,
+  -- Prolong leases, and renew cards, as the renewals of members did at an instant (`calm`). That is
+  -- long enough ago to be on disk, so it is not noted in the journal.
   prolong = function(packed)
     local A = unpack_at(packed, 1)
-    local ends, now = text_of(A.now + A.ttl), text_of(A.now)
-    for _, key in ipairs(A.shards) do put(change(key, HASH), 'until', ends) end
-    local cards = change(A.cards, HASH)
+    local ends, now = A.now + A.ttl, text_of(A.now)
+    for _, key in ipairs(A.shards) do
+      local state = read(key, HASH).of
+      if not state['until'] then error(key .. ' has no owner, and is renewed by a calm one', 0) end
+      if tonumber(state['until']) < ends then state['until'] = text_of(ends) end
+    end
+    local cards = read(A.cards, HASH)
     for _, name in ipairs(A.members) do
-      local card = cards.of[name]
-      if card then put(cards, name, now .. sub(card, string.find(card, ' ', 1, true), -1)) end
+      local card = cards and cards.of[name]
+      local seen = card and string.find(card, ' ', 1, true)
+      if seen and tonumber(sub(card, 1, seen - 1)) < A.now then
+        cards.of[name] = now .. sub(card, seen, -1)
+      end
     end
   end,
-  keep = function() journal = {} end,
+  keep = function() noted = 0 end,
   rewind = function()
-    for i = #journal, 1, -1 do journal[i]() end
-    journal = {}
+    for i = noted - 3, 1, -4 do take_back(journal[i], journal[i + 1], journal[i + 2], journal[i + 3]) end
+    noted = 0
   end,
-  clear = function() values, journal = {}, {} end,
+  clear = function() values, noted = {}, 0 end,
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.client import TIMEOUT_S, ValkeyServer
 
-from .server import ServerError
+from .keyspace import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,7 +61,7 @@ class ModelLink(ValkeyServer):
         if self._seen_run != model.run:
             self._seen_run = model.run
             self.run = model.run_id
-        answers = [model.answer([_wire(each) for each in command]) for command in commands]
+        answers = model.answers(list(commands))
         if self.cut is Cut.BACK:
             raise self._timed_out()
         return [_as_client(each) if isinstance(each, ServerError) else each for each in answers]
@@ -69,12 +69,6 @@ class ModelLink(ValkeyServer):
     def _timed_out(self) -> StoreAway:
         self.busy_until = self.mono() + TIMEOUT_S
         return StoreAway(f"{self.address.server} cannot be reached: timed out")
-
-
-def _wire(value: str | bytes | float) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    return value.encode() if isinstance(value, str) else repr(value).encode()
 
 
 def _as_client(error: ServerError) -> Exception:

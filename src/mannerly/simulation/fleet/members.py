@@ -11,7 +11,6 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S, CrawlGone, StoreAway
-from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
 from .link import Cut
 from .server import EPOCH_S
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply, VirtualClock
     from mannerly.crawler.model import Request
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
     from .link import ModelLink
 
 LOCATION = "redis://127.0.0.1:6379/0#simulated"
 LOOK_S = 1.0  # between two looks of a member at the store
-SOON_S = 0.01  # between two turns of a member that does not look
 DAY_S = 86_400.0
 
 
@@ -61,6 +60,7 @@ class _VirtualWorker(FleetWorker):
     ) -> None:
         self._clocks = clocks
         self._fake = fetcher
+        self._shown: set[int] = set()  # shards on its card
         super().__init__(store, settings, patience_s=DAY_S)
 
     def _make_clock(self) -> MachineClocks:
@@ -72,15 +72,25 @@ class _VirtualWorker(FleetWorker):
     @property
     def is_settled(self) -> bool:
         """Return whether a look changes nothing, as long as nothing else does."""
-        engine = self.engine
+        engine, now = self.engine, self._clocks.now()
         return not (
             self.is_cut_off
+            or any(shard.store.sure_until <= now for shard in engine.shards.all)
             or self._is_finished
             or self._leaving
             or self.budget.wants
             or engine.dropped
+            or self._shown != engine.shards.by_number.keys()
             or (engine.is_idle and len(self._resting) < len(engine.shards))
         )
+
+    def _renew_claims(self) -> None:
+        super()._renew_claims()
+        self._shown = set(self.engine.shards.by_number)
+
+    def renew_soon(self) -> None:
+        """Renew with the next look."""
+        self._next_renewal = -inf
 
     def renewed(self, at: float) -> None:
         """Go on as after a renewal that was sent at an instant."""
@@ -96,6 +106,7 @@ class SimulatedMember:
         self,
         number: int,
         home: Path,
+        store: ValkeyCrawl,
         link: ModelLink,
         clocks: MachineClocks,
         settings: CrawlSettings,
@@ -113,15 +124,12 @@ class SimulatedMember:
         self.forgotten: list[tuple[float, float]] = []  # times of which the server may know nothing
         self.let_go: list[float] = []  # when it learned that shards were lost
         self.is_watchful = True  # it looks every second (`calm`)
-        self.has_looked = False  # since it was roused
+        self.has_looked = False  # and renewed, since it was roused
         self.ticket, self.turn_at = 0, -inf  # of its next turn
         self.mail_at = -inf  # when it will look for letters
-        self.renewed_at = -inf
         self._clocks = clocks
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()
-        store = ValkeyCrawl.open(LOCATION, link)
-        store.fleet.join(home)
         self.store = store
         self.worker = _VirtualWorker(store, settings, clocks, self._fetcher)
 
@@ -129,11 +137,11 @@ class SimulatedMember:
         """Do what is due now."""
         worker, now = self.worker, self._clocks.now()
         try:
-            if not self.is_watchful:
-                worker.renewed(self.renewed_at)
             worker.engine.turn(0.0)
             if self.is_watchful and now >= self._next_look:
                 self._next_look = now + LOOK_S
+                if not self.has_looked:
+                    worker.renew_soon()
                 worker.look(now)
                 self.has_looked = True
                 if worker.is_idle:
@@ -148,11 +156,12 @@ class SimulatedMember:
     def wake_at(self) -> float:
         """Return when the next turn is due."""
         now = self._clocks.now()
-        at = now if self.is_watchful else self._calm_until()
-        if at <= now:
+        answer_at = self._fetcher.next_at
+        if self.is_watchful:
+            at = min(now + self.worker.engine.due_in_s(LOOK_S), self._next_look)
+        elif (at := self._calm_until()) <= now:
             at = now + self.worker.engine.due_in_s(LOOK_S)
-            at = min(at, self._next_look) if self.is_watchful else max(at, now + SOON_S)
-        if (answer_at := self._fetcher.next_at) is not None:
+        if answer_at is not None:
             at = min(at, answer_at)
         return max(at, self.link.busy_until, self.stopped_until)
 

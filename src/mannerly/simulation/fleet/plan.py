@@ -39,6 +39,8 @@ class Plan:
     kinds: tuple[Fault, ...] = tuple(Fault)
     busy_s: float = 120.0
     delay_s: float = 2.0
+    others: int = 2  # links of each page to random pages
+    host_fan_out: int | None = None  # hosts that a home page leads to, besides; None: 4
     crawl_delays_s: tuple[float, ...] = (0.0, 0.0, 5.0, 25.0)
     retry_after_s: int = 40
     refusals: float = 0.03
@@ -59,6 +61,7 @@ class FleetOutcome(NamedTuple):
     excused: int  # pages that were fetched again because of a fault
     refused_writes: int  # shards that a member lost
     calls: int  # commands that the server answered
+    fingerprint: int  # hash over all requests and their instants: equal for equal seeds
     broken: Counter[str]
     errors: list[str]  # of members that ended with one
 

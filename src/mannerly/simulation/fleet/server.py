@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.store.fleet import LEASE_S
 from mannerly.crawler.store.valkey.scripts import script
 
-from .keyspace import Keyspace, WrongType
+from .keyspace import Keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.fetch.fake import VirtualClock
+    from mannerly.crawler.store.valkey.client import Command
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
 SAVED_EVERY_S = 1.0  # a real server writes its log to disk once a second
-
-
-class ServerError(Exception):
-    """The error that a server answers with; its first word is its kind."""
 
 
 class ModelServer:
@@ -41,32 +38,27 @@ class ModelServer:
         self._clock = clock
         self._keys = Keyspace()
         self._edits = edits
-        self._post = script("post").digest.encode()
-        self.mailed: set[bytes] = set()  # states of shards that got letters
+        self._post = script("post").digest
+        self.mailed: set[str] = set()  # states of shards that got letters
         self.planted = {old: 0 for old, _ in edits}  # how many scripts contained it
-        self._saved_at = self._told_at = clock.now
-        self._tell()
+        self._saved_at = clock.now
+        self._keys.tell(self.run_id)
 
     @property
     def run_id(self) -> str:
         """Return the name of this run of the server; a restart changes it."""
         return f"{self.run:040x}"
 
-    def answer(self, command: Sequence[bytes]) -> Any:
-        """Run a command; return its answer, or a ServerError."""
-        self.calls += 1
-        if self._clock.now != self._told_at:
-            self._save()
-            self._tell()
-        name = command[0]
-        try:
-            if name == b"EVALSHA":
-                return self._run_script(command[1], int(command[2]), tuple(command[3:]))
-            if name == b"SCRIPT":
-                return self._load(command[2])
-            return self._keys.run(*command)
-        except (ServerError, WrongType) as error:
-            return error if isinstance(error, ServerError) else ServerError(str(error))
+    def answers(self, commands: Sequence[Command]) -> list[Any]:
+        """Run the commands of one exchange; return their answers, a ServerError for some."""
+        self.calls += len(commands)
+        self._save()
+        if commands[0][0] == "SCRIPT":
+            return [self._load(str(commands[0][2]).encode())]
+        for command in commands:
+            if command[0] == "EVALSHA" and command[1] == self._post:
+                self.mailed.add(str(command[3]))
+        return self._keys.exchange(commands, EPOCH_S + self._clock.now)
 
     def restart(self, *, loses_last_second: bool) -> None:
         """Be another run: scripts are gone, and the data since the last save may be."""
@@ -75,20 +67,34 @@ class ModelServer:
             self._keys.rewind()
         self._keys.forget_scripts()
         self.run += 1
-        self._tell()
+        self._keys.tell(self.run_id)
 
-    def prolong(self, members: Sequence[str], shards: Sequence[str], cards: str) -> None:
-        """Prolong the leases of members, and renew their cards, as their renewals do."""
+    def prolong(self, at: float, members: Sequence[str], shards: Sequence[str], cards: str) -> None:
+        """Prolong the leases of members, and renew their cards, as their renewals did at `at`."""
+        assert at <= self._clock.now - SAVED_EVERY_S, "it is on disk"
         self._save()
-        now_ms, ttl_ms = int((EPOCH_S + self._clock.now) * 1000), int(LEASE_S * 1000)
+        now_ms, ttl_ms = int((EPOCH_S + at) * 1000), int(LEASE_S * 1000)
         self._keys.prolong(
             {"now": now_ms, "ttl": ttl_ms, "members": members, "shards": shards, "cards": cards}
         )
 
-    def owner_of(self, state: bytes) -> str:
+    def owner_of(self, state: str) -> str:
         """Return the name of the member that has, or had, a shard."""
-        owner: bytes | None = self._keys.run(b"HGET", state, b"member")
+        owner: bytes | None = self._keys.run("HGET", state, "member")
         return (owner or b"").decode()
+
+    def claimable(self, states: Sequence[str]) -> tuple[bool, bool]:
+        """Return whether a shard has no owner, and whether a claim of one could succeed now.
+
+        A claim fails for one lease after the first one that follows a restart.
+        """
+        rows = self._keys.exchange(
+            [("HMGET", state, "token", "until", "run", "hold") for state in states], 0.0
+        )
+        now_ms = int((EPOCH_S + self._clock.now) * 1000)
+        run = self.run_id.encode()
+        free = [row for row in rows if not row[0] or int(row[1] or 0) <= now_ms]
+        return bool(free), any(row[2] != run or int(row[3] or 0) <= now_ms for row in free)
 
     def flush(self) -> None:
         """Forget everything."""
@@ -98,10 +104,6 @@ class ModelServer:
         if self._clock.now - self._saved_at >= SAVED_EVERY_S:
             self._keys.keep()
             self._saved_at = self._clock.now
-
-    def _tell(self) -> None:
-        self._told_at = self._clock.now
-        self._keys.tell(self.run_id, EPOCH_S + self._clock.now)
 
     # ------------------------------------------------------------------ scripts
 
@@ -113,14 +115,3 @@ class ModelServer:
                 text = text.replace(old.encode(), new.encode())
         self._keys.load(digest, text)
         return digest
-
-    def _run_script(self, digest: bytes, keys: int, arguments: tuple[bytes, ...]) -> Any:
-        try:
-            answer = self._keys.call(digest, keys, arguments)
-        except KeyError:
-            raise ServerError("NOSCRIPT No matching script.") from None
-        if digest == self._post:
-            self.mailed.add(arguments[0])
-        if isinstance(answer, dict):
-            raise ServerError(answer["err"].decode())
-        return answer

@@ -21,28 +21,34 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import chain, count
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from unittest.mock import patch
+from uuid import UUID
 
 import msgspec
 
 from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
+from mannerly.crawler.store.base import WorkerCard
+from mannerly.crawler.store.valkey import leases
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
 from mannerly.crawler.web.scope import ScopeMode
-from mannerly.simulation.crawl_servers import Faults, Servers
+from mannerly.simulation.crawl_servers import Faults as WebFaults
+from mannerly.simulation.crawl_servers import Servers
 from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
-from .calm import SURVEY_S, Calm
+from .calm import Calm, on_grid
+from .faults import Faults
 from .judge import FleetJudge
-from .link import Cut, ModelLink
+from .link import ModelLink
 from .members import LOCATION, MachineClocks, SimulatedMember
-from .plan import Fault, FleetOutcome
+from .plan import FleetOutcome
 from .server import ModelServer
 
 if TYPE_CHECKING:
@@ -51,16 +57,21 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
 
-    from .judge import ToldMember
-    from .plan import Plan
+    from .plan import Fault, Plan
 
 CRAWL = "simulated"  # the id of the crawl
-COMMIT_S = 1.0  # from an answer to its commit, at most
-LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 SKEW_S = 7200.0
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory of its own is made there
+SOON_S = 0.01  # between two turns of a calm member
+AIM_S = 1.0  # after a request: its answer, its commit and the letters that follow
 
 
-_OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
+class _Arrived(NamedTuple):
+    """A machine on which a member is about to begin."""
+
+    number: int
+    store: ValkeyCrawl
+    clocks: MachineClocks
 
 
 class World:
@@ -78,7 +89,8 @@ class World:
             hosts=plan.hosts,
             pages=plan.pages,
             crawl_delays_s=plan.crawl_delays_s,
-            others=2,
+            others=plan.others,
+            host_fan_out=plan.host_fan_out,
             seed=seed,
         )
         base = CrawlSettings()
@@ -87,6 +99,8 @@ class World:
             scope=ScopeMode.ANY,
             seeding="none",
             memory="none",
+            text_digest="none",
+            robots_limit=max(base.robots_limit, plan.hosts),
             politeness=replace(base.politeness, seed=seed, strategy="fixed", delay_s=plan.delay_s),
             governor=False,
         )
@@ -95,39 +109,49 @@ class World:
             self.web,
             self.clock,
             politeness,
-            faults=Faults(refusal=plan.refusals, retry_after_s=plan.retry_after_s),
+            faults=WebFaults(refusal=plan.refusals, retry_after_s=plan.retry_after_s),
             latency_s=0.15,
             step_s=0.0,
             seed=seed,
         )
+        self.members: list[SimulatedMember] = []
+        self._faults = Faults(
+            self.members, self.server, self.clock, self._rng, at=self._at, join=self._join
+        )
         self.judge = FleetJudge(
             self.web,
             politeness.floor_s,
-            was_heard=self._was_heard,
-            was_told=self._was_told,
-            was_lost=self._was_lost,
+            was_heard=self._faults.was_heard,
+            was_told=self._faults.was_told,
+            was_lost=self._faults.was_lost,
         )
-        self.members: list[SimulatedMember] = []
-        self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
-        self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
         self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._aimed: list[tuple[float, Fault]] = []  # for the next request after an instant
         self._order = count()
         self._numbers = count()
         self._create()
         self._calm: Calm | None = None
         if plan.is_calm:
             store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
-            self._calm = Calm(self.members, self.server, self.clock, store, self._turn_at)
-            self._at(SURVEY_S, self._beat)
+            self._calm = self._faults.calm = Calm(
+                self.members, self.server, self.clock, store, turn=self._turn_at, at=self._at
+            )
 
     def run(self) -> FleetOutcome:
         """Run until every member has ended, or the time is over."""
-        for _ in range(self._plan.members):
-            self._join()
-        for _ in range(self._plan.faults):
+        if self._plan.is_calm:
+            self._join_all()
+        else:
+            for _ in range(self._plan.members):
+                self._join()
+        for number in range(self._plan.faults):
             at = self._rng.uniform(1.0, self._plan.busy_s)
             fault = self._rng.choice(self._plan.kinds)
-            self._at(at, partial(self._happen, fault))
+            if self._plan.is_calm and number % 2:
+                self._aimed.append((at, fault))
+            else:
+                self._at(at, partial(self._faults.happen, fault))
+        self._aimed.sort(key=itemgetter(0), reverse=True)
         while self._events and self.clock.now < self._plan.duration_s:
             at, _, act = heappop(self._events)
             self.clock.now = max(self.clock.now, at)
@@ -148,24 +172,52 @@ class World:
         if not self.server.is_up:
             self._at(self.clock.now + 5.0, self._join)
             return
+        if self._calm is not None:
+            self._calm.catch_up()
+        self._begin(self._arrive())
+
+    def _join_all(self) -> None:
+        """Have the first members join, each of which knows of all others from the beginning."""
+        arrived = [self._arrive() for _ in range(self._plan.members)]
+        for number, store, clocks in arrived:
+            card = WorkerCard(f"w{number}", "", 0, [], 0, clocks.wall(), None)
+            store.server.call(*store.card_call(card.id, card))
+        for each in arrived:
+            self._begin(each)
+
+    def _arrive(self) -> _Arrived:
+        """Make the machine of a member, and open the crawl there."""
         number = next(self._numbers)
         clocks = MachineClocks(self.clock, self._rng.uniform(-SKEW_S, SKEW_S))
-        home = self._folder / f"member-{number}"
+        home = self._home_of(number)
         home.mkdir()
         # A member's name decides which shards it takes: it is random unless it has one already.
         card = MemberCard(CRAWL, f"w{number}", LOCATION)
         (home / CARD).write_bytes(msgspec.json.encode(card))
+        store = ValkeyCrawl.open(LOCATION, self._link(clocks))
+        store.fleet.join(home)
+        return _Arrived(number, store, clocks)
+
+    def _begin(self, arrived: _Arrived) -> None:
+        number, store, clocks = arrived
+        assert isinstance(store.server, ModelLink)
         member = SimulatedMember(
             number,
-            home,
-            self._link(clocks),
+            self._home_of(number),
+            store,
+            store.server,
             clocks,
             self._settings,
             lambda request: self._answer(number, request),
             self.clock,
         )
         self.members.append(member)
+        if self._calm is not None:
+            self._calm.joined(member)
         self._turn_at(member, self.clock.now)
+
+    def _home_of(self, number: int) -> Path:
+        return self._folder / f"member-{number}"
 
     def _turn_at(self, member: SimulatedMember, at: float) -> None:
         """Let a member have its next turn at an instant; one that is planned sooner stays."""
@@ -175,12 +227,6 @@ class World:
         member.ticket += 1
         self._at(at, partial(self._turn, member, member.ticket))
 
-    def _beat(self) -> None:
-        assert self._calm is not None
-        self._calm.beat()
-        if any(member.is_alive for member in self.members):
-            self._at(self.clock.now + SURVEY_S, self._beat)
-
     def _turn(self, member: SimulatedMember, ticket: int) -> None:
         if not member.is_alive or ticket != member.ticket:
             return
@@ -188,6 +234,8 @@ class World:
         if (at := max(member.stopped_until, member.link.busy_until)) > self.clock.now:
             self._turn_at(member, at)
             return
+        if self._calm is not None:
+            self._calm.before_turn(member)
         lost = member.lost
         member.turn()
         if member.lost > lost:
@@ -198,116 +246,24 @@ class World:
 
     def _plan_turn(self, member: SimulatedMember) -> None:
         if member.is_alive and (at := member.wake_at()) < inf:
-            self._turn_at(member, max(at, self.clock.now + 1e-6))
+            now = self.clock.now
+            later = max(at, now + 1e-6) if member.is_watchful else on_grid(max(at, now + SOON_S))
+            self._turn_at(member, later)
 
     def _answer(self, member: int, request: Request) -> FakeReply:
         now = self.clock.now
+        if self._aimed and now >= self._aimed[-1][0]:
+            _, fault = self._aimed.pop()
+            self._at(
+                now + self._rng.uniform(0.0, AIM_S), partial(self._faults.happen, fault, member)
+            )
         self.judge.sent(member, request, now)
         reply = self._servers.answer(request)
         self.judge.answered(member, request, reply, now)
         return reply
 
-    def _was_heard(self, member: int, at: float) -> bool:
-        """Return whether what a member was told at an instant was committed for good."""
-        spans = chain(self.members[member].unheard, self._unheard)
-        is_unheard = any(first <= at <= last for first, last in spans)
-        return not is_unheard and not self._was_forgotten(member, at)
-
-    def _was_told(self, told: ToldMember) -> bool:
-        """Return whether a wait that a member was told came to be known to the others."""
-        spans = chain(self.members[told.member].unheard, self._unheard)
-        is_unheard = any(first <= told.at <= last for first, last in spans)
-        return not is_unheard and not self._was_lost(told)
-
-    def _was_lost(self, told: ToldMember) -> bool:
-        """Return whether a wait was forgotten, and could not be told again."""
-        member = self.members[told.member]
-        if any(first <= told.at <= last for first, last in member.forgotten):
-            return True  # it was stopped meanwhile
-        for first, last in self._forgotten:
-            if first <= told.at <= last:
-                spans = chain(member.unheard, self._unheard)
-                is_disturbed = any(begin <= last and first <= end for begin, end in spans)
-                if is_disturbed or any(told.sent_at <= at <= told.at for at in member.let_go):
-                    return True
-        return False
-
-    def _was_forgotten(self, member: int, at: float) -> bool:
-        spans = chain(self.members[member].forgotten, self._forgotten)
-        return any(first <= at <= last for first, last in spans)
-
-    # ------------------------------------------------------------------ faults
-
     def _at(self, at: float, act: Callable[[], None]) -> None:
         heappush(self._events, (at, next(self._order), act))
-
-    def _happen(self, fault: Fault) -> None:
-        now, rng = self.clock.now, self._rng
-        alive = [each for each in self.members if each.is_alive]
-        if not alive:
-            return
-        member = rng.choice(alive)
-        until = now
-        match fault:
-            case Fault.KILL if len(alive) > 1:
-                member.unheard.append((now - COMMIT_S, inf))
-                member.kill()
-            case Fault.STOP:
-                until = now + rng.uniform(1.0, 3 * LEASE_S)
-                self._stop(member, until)
-            case Fault.CUT:
-                member.link.cut = rng.choice([Cut.THERE, Cut.BACK, Cut.BOTH])
-                until = now + rng.uniform(1.0, 3 * LEASE_S)
-                member.unheard.append((now - COMMIT_S, until + 2 * LEASE_S))
-                self._at(until, lambda: self._mend(member))
-            case Fault.JOIN:
-                self._join()
-            case Fault.RESTART:
-                self.server.restart(loses_last_second=False)
-            case Fault.FORGET:
-                self._forget()
-            case Fault.UNKNOWN_OWNER:
-                self._join()
-                self._at(now, partial(self._forget_claims_of, self.members[-1]))
-            case Fault.AWAY:
-                self.server.is_up = False
-                until = now + rng.uniform(1.0, 2 * LEASE_S)
-                self._unheard.append((now - COMMIT_S, until + LEASE_S))
-                self._at(until, self._come_back)
-
-        if self._calm is not None:
-            is_for_all = fault in _OF_THE_SERVER
-            self._calm.disturbed(alive if is_for_all else [member], until)
-
-    def _stop(self, member: SimulatedMember, until: float) -> None:
-        now = self.clock.now
-        member.stopped_until = until
-        member.unheard.append((now - COMMIT_S, until + COMMIT_S))
-        if self._was_forgotten(member.number, now):  # it learns that when it is woken
-            member.forgotten.append((now, until + LEARN_S))
-
-    def _forget(self) -> None:
-        now = self.clock.now
-        self.server.restart(loses_last_second=True)
-        self._forgotten.append((now - 2 * COMMIT_S, now + LEARN_S))
-        for each in self.members:
-            if each.stopped_until > now:  # it learns that when it is woken
-                each.forgotten.append((now, each.stopped_until + LEARN_S))
-
-    def _forget_claims_of(self, member: SimulatedMember) -> None:
-        """Wait until a member has claimed a shard; then forget that, and stop it."""
-        if member.is_alive and not member.owned:
-            self._at(self.clock.now + 0.05, partial(self._forget_claims_of, member))
-        elif member.is_alive and self.server.is_up:
-            self._forget()
-            self._stop(member, self.clock.now + self._rng.uniform(RENEW_S, LEASE_S - MARGIN_S))
-
-    def _mend(self, member: SimulatedMember) -> None:
-        if member.is_alive:
-            member.link.cut = Cut.NONE
-
-    def _come_back(self) -> None:
-        self.server.is_up = True
 
     # ------------------------------------------------------------------ the end
 
@@ -335,6 +291,7 @@ class World:
             excused=self.judge.excused,
             refused_writes=sum(member.worker.lost for member in self.members),
             calls=self.server.calls,
+            fingerprint=self._servers.seen.fingerprint,
             broken=self.judge.broken,
             errors=[member.error for member in self.members if member.error],
         )
@@ -343,6 +300,17 @@ class World:
         """Return the seeds, and the links of recorded pages."""
         links = (self.web.links(*place_of(url)) for url in recorded)
         return {*self.web.seeds(), *chain.from_iterable(links)}
+
+
+def _in_memory() -> str | None:
+    """Return a directory whose files are in memory, if the system has one."""
+    return str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None
+
+
+def _tokens(seed: int) -> Callable[[], UUID]:
+    """Return what draws the tokens of claims, so that a seed repeats a run."""
+    rng = random.Random(f"tokens {seed}")
+    return lambda: UUID(int=rng.getrandbits(128), version=4)
 
 
 def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = ()) -> FleetOutcome:
@@ -356,7 +324,10 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
     Raises:
         ValueError: no script contains the text of an edit.
     """
-    with TemporaryDirectory(prefix="mannerly-fleet-") as folder:
+    with (
+        TemporaryDirectory(prefix="mannerly-fleet-", dir=_in_memory()) as folder,
+        patch.object(leases, "uuid4", _tokens(seed)),
+    ):
         world = World(plan, seed=seed, folder=Path(folder), edits=edits)
         try:
             outcome = world.run()

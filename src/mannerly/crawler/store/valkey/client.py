@@ -399,6 +399,8 @@ class ValkeyServer:
 
     def _known(self, answer: Any) -> Any:
         """Return an answer, or the error of the store that an error of the server means."""
+        if not isinstance(answer, Exception):
+            return answer  # as nearly all are
         import redis
 
         if isinstance(answer, redis.ResponseError) and "READONLY" in _whole(answer):
@@ -448,6 +450,8 @@ def _noted(commands: Iterable[Command], sent: list[Command]) -> Iterator[Command
 
 
 def _is_unknown_script(answer: object) -> bool:
+    if not isinstance(answer, Exception):
+        return False  # as nearly all are
     import redis
 
     # Some versions of the client take the first word off, and raise a class of its own.

@@ -95,6 +95,7 @@ class ValkeyCrawl:
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
         self._cards: set[str] = set()
+        self._read_cards: dict[bytes, WorkerCard] = {}  # those of the last look, by their text
         self._orders: list[tuple[int, Control]] = []
 
     # ------------------------------------------------------------------ creating and opening
@@ -273,12 +274,14 @@ class ValkeyCrawl:
         rows = self.server.ask("HGETALL", self.keys.cards)
         now = self.server.time_ms(self.keys.cards) / 1000.0 if rows else 0.0
         cards = []
+        known, self._read_cards = self._read_cards, {}
         for _, value in pairs(rows):
             seen_ms, _, text = value.partition(b" ")
             try:
-                card, age_s = _decode_card(text), now - int(seen_ms) / 1000.0
+                card, age_s = known.get(text) or _decode_card(text), now - int(seen_ms) / 1000.0
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
+            self._read_cards[text] = card
             if age_s < self.fleet.lease_s:
                 seen_at = self.wall() - age_s
                 if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:

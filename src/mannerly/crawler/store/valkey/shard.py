@@ -98,6 +98,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._is_open = True
         self._is_read = False  # the records from before this claim
         self._sent: Sent | None = None
+        # The totals, with the counters that they were made of: they are asked for at every turn.
+        self._counts: tuple[list[int], int, Counts] | None = None
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
         self._returning = Returning(self, records)
@@ -132,9 +134,12 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def counts(self) -> Counts:
         """Return exact totals."""
-        counters = list(self._writes.counters)
-        counters[_OUTGOING] -= self.outbox.handed
-        return counts_of(counters)
+        counters, handed = self._writes.counters, self.outbox.handed
+        if self._counts is None or self._counts[0] is not counters or self._counts[1] != handed:
+            known = list(counters)
+            known[_OUTGOING] -= handed
+            self._counts = counters, handed, counts_of(known)
+        return self._counts[2]
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs; an empty queue is known here without asking."""

@@ -1,0 +1,186 @@
+"""The faults of a fleet, and what they excuse: times in which nobody can know what a member knows.
+
+`Faults.happen` makes one fault happen. The judge asks `was_heard`, `was_told` and `was_lost` about
+what a member was told: what the server could not hear binds that member alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
+
+from .link import Cut
+from .plan import Fault
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from mannerly.crawler.fetch.fake import VirtualClock
+
+    from .calm import Calm
+    from .judge import ToldMember
+    from .members import SimulatedMember
+    from .server import ModelServer
+
+COMMIT_S = 1.0  # from an answer to its commit, at most
+LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
+_OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
+
+
+class Faults:
+    """Makes faults happen to members and their server.
+
+    `at` has something done at an instant, `join` lets a member join.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[SimulatedMember],
+        server: ModelServer,
+        clock: VirtualClock,
+        rng: random.Random,
+        *,
+        at: Callable[[float, Callable[[], None]], None],
+        join: Callable[[], None],
+    ) -> None:
+        self.calm: Calm | None = None
+        self._members = members
+        self._server = server
+        self._clock = clock
+        self._rng = rng
+        self._at = at
+        self._join = join
+        self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
+        self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
+
+    # ------------------------------------------------------------------ what they excuse
+
+    def was_heard(self, member: int, at: float) -> bool:
+        """Return whether what a member was told at an instant was committed for good."""
+        spans = chain(self._members[member].unheard, self._unheard)
+        is_unheard = any(first <= at <= last for first, last in spans)
+        return not is_unheard and not self._was_forgotten(member, at)
+
+    def was_told(self, told: ToldMember) -> bool:
+        """Return whether a wait that a member was told came to be known to the others."""
+        spans = chain(self._members[told.member].unheard, self._unheard)
+        is_unheard = any(first <= told.at <= last for first, last in spans)
+        return not is_unheard and not self.was_lost(told)
+
+    def was_lost(self, told: ToldMember) -> bool:
+        """Return whether a wait was forgotten, and could not be told again."""
+        member = self._members[told.member]
+        if any(first <= told.at <= last for first, last in member.forgotten):
+            return True  # it was stopped meanwhile
+        for first, last in self._forgotten:
+            if first <= told.at <= last:
+                spans = chain(member.unheard, self._unheard)
+                is_disturbed = any(begin <= last and first <= end for begin, end in spans)
+                if is_disturbed or any(told.sent_at <= at <= told.at for at in member.let_go):
+                    return True
+        return False
+
+    def _was_forgotten(self, member: int, at: float) -> bool:
+        """Return whether the server may know nothing of what a member was told at an instant."""
+        spans = chain(self._members[member].forgotten, self._forgotten)
+        return any(first <= at <= last for first, last in spans)
+
+    # ------------------------------------------------------------------ what happens
+
+    def happen(self, fault: Fault, number: int | None = None) -> None:
+        """Make a fault happen; one of a single member meets the one with this number, if any."""
+        if self.calm is not None:
+            self.calm.catch_up()
+        alive = self._alive
+        if not alive:
+            return
+        member = self._rng.choice(alive) if number is None else self._members[number]
+        if fault in _OF_THE_SERVER:
+            self._meet_all(fault)
+        elif fault is Fault.JOIN:
+            self._join()
+            self._disturbed([member], self._clock.now)
+        elif member.is_alive and (fault is not Fault.KILL or len(alive) > 1):
+            self._meet(member, fault)
+
+    @property
+    def _alive(self) -> list[SimulatedMember]:
+        return [each for each in self._members if each.is_alive]
+
+    def _disturbed(self, members: Sequence[SimulatedMember], until: float) -> None:
+        if self.calm is not None:
+            self.calm.disturbed(members, until)
+
+    def _meet(self, member: SimulatedMember, fault: Fault) -> None:
+        """Have something happen to one member."""
+        now = self._clock.now
+        match fault:
+            case Fault.KILL:
+                member.unheard.append((now - COMMIT_S, inf))
+                member.kill()
+                self._disturbed([member], now)
+            case Fault.STOP:
+                self._stop(member, now + self._rng.uniform(1.0, 3 * LEASE_S))
+            case Fault.CUT:
+                member.link.cut = self._rng.choice([Cut.THERE, Cut.BACK, Cut.BOTH])
+                until = now + self._rng.uniform(1.0, 3 * LEASE_S)
+                member.unheard.append((now - COMMIT_S, until + 2 * LEASE_S))
+                self._at(until, partial(self._mend, member))
+                self._disturbed([member], until)
+
+    def _meet_all(self, fault: Fault) -> None:
+        """Have something happen to the server, and so to all members."""
+        now = until = self._clock.now
+        match fault:
+            case Fault.RESTART:
+                self._server.restart(loses_last_second=False)
+            case Fault.FORGET:
+                self._forget()
+            case Fault.UNKNOWN_OWNER:
+                self._join()
+                self._at(now, partial(self._forget_claims_of, self._members[-1]))
+            case Fault.AWAY:
+                self._server.is_up = False
+                until = now + self._rng.uniform(1.0, 2 * LEASE_S)
+                self._unheard.append((now - COMMIT_S, until + LEASE_S))
+                self._at(until, self._come_back)
+        self._disturbed(self._alive, until)
+
+    def _stop(self, member: SimulatedMember, until: float) -> None:
+        now = self._clock.now
+        member.stopped_until = until
+        member.unheard.append((now - COMMIT_S, until + COMMIT_S))
+        if self._was_forgotten(member.number, now):  # it learns that when it is woken
+            member.forgotten.append((now, until + LEARN_S))
+        self._disturbed([member], until)
+
+    def _forget(self) -> None:
+        now = self._clock.now
+        if self.calm is not None:
+            self.calm.catch_up()
+        self._server.restart(loses_last_second=True)
+        self._forgotten.append((now - 2 * COMMIT_S, now + LEARN_S))
+        for each in self._members:
+            if each.stopped_until > now:  # it learns that when it is woken
+                each.forgotten.append((now, each.stopped_until + LEARN_S))
+        self._disturbed(self._alive, now)
+
+    def _forget_claims_of(self, member: SimulatedMember) -> None:
+        """Wait until a member has claimed a shard; then forget that, and stop it."""
+        if member.is_alive and not member.owned:
+            self._at(self._clock.now + 0.05, partial(self._forget_claims_of, member))
+        elif member.is_alive and self._server.is_up:
+            self._forget()
+            self._stop(member, self._clock.now + self._rng.uniform(RENEW_S, LEASE_S - MARGIN_S))
+
+    def _mend(self, member: SimulatedMember) -> None:
+        if member.is_alive:
+            member.link.cut = Cut.NONE
+
+    def _come_back(self) -> None:
+        self._server.is_up = True
