@@ -139,7 +139,7 @@ SHARED = (
     Mutant(
         "trust the names of hosts after another process has written",
         "P4",
-        "crawler/store/sqlite/host_table.py",
+        "crawler/store/sqlite/known_hosts.py",
         "            self._version, self._names = row[0], None",
         "            self._version = row[0]",
         (_SUITE + "test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written",),

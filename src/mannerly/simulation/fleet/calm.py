@@ -6,7 +6,7 @@ nearly all of them find nothing. A member is calm when a look has found nothing 
 the world stands in for its looks:
 
     renewals    every RENEW_S its leases are prolonged and its card is renewed in the server's data.
-                They are written when somebody can see them: before a member that is not calm has
+                They are written when they can be seen: before a member that is not calm has
                 a turn, before a fault and before a survey (`catch_up`)
     letters     half a second after one was posted for a shard, its owner has a turn
     members     every second for ALERT_S after a fault, cards and leases are compared: who has more

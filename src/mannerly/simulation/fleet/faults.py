@@ -1,7 +1,7 @@
-"""The faults of a fleet, and what they excuse: times in which nobody can know what a member knows.
+"""The faults of a fleet, and what they excuse: times in which it is open what a member knows.
 
-`Faults.happen` makes one fault happen. The judge asks `was_heard`, `was_told` and `was_lost` about
-what a member was told: what the server could not hear binds that member alone.
+`FleetFaults.happen` makes one fault happen. The judge asks `was_heard`, `was_told` and `was_lost`
+about what a member was told: what the server could not hear binds that member alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server 
 _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
 
 
-class Faults:
+class FleetFaults:
     """Makes faults happen to members and their server.
 
     `at` has something done at an instant, `join` lets a member join.

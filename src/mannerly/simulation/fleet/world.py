@@ -39,12 +39,11 @@ from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
 from mannerly.crawler.web.scope import ScopeMode
-from mannerly.simulation.crawl_servers import Faults as WebFaults
-from mannerly.simulation.crawl_servers import Servers
+from mannerly.simulation.crawl_servers import Faults, Servers
 from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
 from .calm import Calm, on_grid
-from .faults import Faults
+from .faults import FleetFaults
 from .judge import FleetJudge
 from .link import ModelLink
 from .members import LOCATION, MachineClocks, SimulatedMember
@@ -109,13 +108,13 @@ class World:
             self.web,
             self.clock,
             politeness,
-            faults=WebFaults(refusal=plan.refusals, retry_after_s=plan.retry_after_s),
+            faults=Faults(refusal=plan.refusals, retry_after_s=plan.retry_after_s),
             latency_s=0.15,
             step_s=0.0,
             seed=seed,
         )
         self.members: list[SimulatedMember] = []
-        self._faults = Faults(
+        self._faults = FleetFaults(
             self.members, self.server, self.clock, self._rng, at=self._at, join=self._join
         )
         self.judge = FleetJudge(

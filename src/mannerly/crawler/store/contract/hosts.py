@@ -308,7 +308,7 @@ class HostMemoryContract:
             assert answer == InUse(two.holder, 1)
 
     def test_a_lone_holder_knows_what_it_has_written(self) -> None:
-        """A claim that is repeated has the budget; so has whoever only looks."""
+        """A claim that is repeated has the budget, and so has a look without a claim."""
         one = self.joined("x")
         one.claim()
         one.memory.write(one.holder.id, [HostBudget(HOST, LESSON, gap_s=2.0)], self.now)

@@ -40,8 +40,8 @@ from .database import Database
 from .host_format import convert, create, explained
 from .host_journal import HostJournal
 from .host_rows import budget_of, is_of_boot, row_of
-from .host_table import HostTable
 from .host_tidying import tidy
+from .known_hosts import KnownHosts
 from .schema import HOSTS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class HostFile:
             if row is None:
                 raise self._file.damaged("it has no times")
         self.times = LeaseTimes(*map(float, row))
-        self._table = HostTable(self._file)
+        self._table = KnownHosts(self._file)
         self._journal = HostJournal(self._file, self._table)
         self._numbers: dict[str, int] = {}  # of the holders of this process
 

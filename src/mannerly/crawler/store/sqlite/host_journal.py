@@ -7,10 +7,10 @@ holder appends many hosts as one row instead:
     claimed   hosts that it has claimed, with the gap in force
     noted     budgets that it has written
 
-They count like rows of `leases` and `hosts`. Whoever is not alone moves them there before it looks
-or writes (`apply`), in the same transaction; a process that joins does so before it is a holder. So
-nothing is waited for and nobody has to answer: a lone holder that is stopped or killed has left
-the same leases as any other. All rows of a journal are of one holder.
+They count like rows of `leases` and `hosts`. A process that is not alone moves them there before it
+looks or writes (`apply`), in the same transaction; one that joins does so before it is a holder.
+So nothing is waited for and no process has to answer: a lone holder that is stopped or killed has
+left the same leases as any other. All rows of a journal are of one holder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from .database import Database, Row
-    from .host_table import HostTable
+    from .known_hosts import KnownHosts
 
 MANY_NOTED = 2000  # hosts: then budgets are moved, many at once, which costs a few pages
 MANY_CLAIMED = 20_000  # hosts that are moved in one transaction of a process that joins
@@ -48,7 +48,7 @@ _decode = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 class HostJournal:
     """The journal in an open file. Everything is called inside a transaction, but for reading."""
 
-    def __init__(self, file: Database, table: HostTable) -> None:
+    def __init__(self, file: Database, table: KnownHosts) -> None:
         self._file = file
         self._table = table
         self._noted: set[str] = set()  # at least the hosts that this process has noted

@@ -1,4 +1,4 @@
-"""Remove from a memory of hosts what nobody needs: dead holders with their leases, old lessons."""
+"""Remove from a memory of hosts what is useless: dead holders with their leases, old lessons."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class ValkeyServer:
     def _talk(self, client: Any, commands: Iterable[Command]) -> list[Any]:
         """Send commands in pieces while they are made, and read the answers.
 
-        Whoever makes a command may need an exchange for it: then the answers to those before it are
+        The making of a command may need an exchange: then the answers to those before it are
         read first. The client library's own pipeline takes several times the CPU.
         """
         connection, outer = self._link, self._talking

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_NAMES = 50_000  # in memory: about 100 bytes each
 
 
-class HostTable:
+class KnownHosts:
     """The table in an open file."""
 
     def __init__(self, file: Database) -> None:
