@@ -5,8 +5,8 @@ page is committed within PAGE_S of its last byte, a Retry-After or Crawl-delay w
 arrival. So
 
     in flight at a kill   requests of the dead worker that were not answered, or in its last PAGE_S
-    untold                a Retry-After or robots.txt that was answered in its last PAUSE_S: nobody
-                          else can know of it, and it is counted apart
+    untold                a Retry-After or robots.txt that was answered in its last PAUSE_S: no
+                          other worker can know of it, and it is counted apart
 
 and everything else that was fetched twice, came too early or is missing is a broken promise.
 This module opens no connection; it shares no code with the crawler but the shard of a host.

@@ -28,7 +28,7 @@ def two() -> bool:
     print(f"recorded             {recorded} (export's exit code, records, URLs) of {HOSTS * PAGES}")
     print(
         f"smallest gap         {min(gaps):.3f} s of {len(gaps):,} ({DELAY_S:.3f} in force), "
-        "whoever sends"
+        "of both crawls together"
     )
     everything = [(0, HOSTS * PAGES, HOSTS * PAGES)] * 2
     return not any(codes) and recorded == everything and min(gaps) >= least_s

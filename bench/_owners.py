@@ -125,5 +125,5 @@ class Owners:
 
 
 def owner_at(claims: list[Claim], t: float) -> str:
-    """Return who owned a shard at an instant; "" for nobody."""
+    """Return who owned a shard at an instant; "" if it had no owner."""
     return next((claim.member for claim in reversed(claims) if claim.t <= t), "")

@@ -108,13 +108,15 @@ def _timed(plan: Plan, seed: int) -> tuple[FleetOutcome, float]:
 
 @contextmanager
 def _clocked(times_s: list[float]) -> Iterator[None]:
-    """Add the CPU time of a run; the garbage collector is off, nothing becomes garbage before."""
+    """Add the CPU time of a run; the garbage collector is off, as for every run."""
     gc.collect()
     gc.disable()
     began = time.process_time()
-    yield
-    times_s.append(time.process_time() - began)
-    gc.enable()
+    try:
+        yield
+        times_s.append(time.process_time() - began)
+    finally:
+        gc.enable()
 
 
 def _times(times_s: Iterable[float]) -> str:

@@ -152,7 +152,7 @@ def test_the_server_of_a_crawl_has_metrics() -> None:
     """Counts of two processes are added up, its memory is not; without a server there are none."""
     stats = Stats()
     for number in (1, 2):
-        figures = FleetFigures(16, number, 3, 40, 5, 6, 0.5, 1_000, 9_000)
+        figures = FleetFigures(16, number, 40, 5, 6, 0.5, 1_000, 9_000)
         stats.add(Stats(fleet=figures, shards_lost=3))
 
     found = samples(stats)

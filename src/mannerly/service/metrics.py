@@ -51,7 +51,7 @@ _COUNTERS = (
     ("hosts_given_up", "Hosts that were given up.", "hosts_given_up"),
     (
         "shards_lost",
-        "Shards of a crawl in a server that another run has taken over, or that were given back.",
+        "Shards whose latest pages were refused: another run has them, or the server was away.",
         "shards_lost",
     ),
 )

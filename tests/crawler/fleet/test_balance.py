@@ -21,7 +21,7 @@ def test_quotas_add_up_to_all_shards(members: list[str], shards: int) -> None:
 
 @given(names, st.integers(1, 60), st.randoms(use_true_random=False))
 def test_members_come_to_rest_with_their_parts(members: list[str], shards: int, random) -> None:  # type: ignore[no-untyped-def]
-    """Whoever had the shards before, a few rounds of moves are enough, and then nobody moves."""
+    """From any division of the shards a few rounds of moves are enough; then none moves."""
     owner = {shard: random.choice([*members, None]) for shard in range(shards)}
     for _ in range(20):
         for member in members:
@@ -72,7 +72,7 @@ def test_members_that_claim_at_once_try_different_shards_first() -> None:
 
 
 def test_nothing_is_released_while_shards_are_overdue() -> None:
-    """Whoever should have claimed them does not: more of them would wait, too."""
+    """Members that should have claimed them do not: more of them would wait, too."""
     planned = moves("a", ["b"], owned=range(6), unclaimed=[6, 7], shards=8, overdue=[6, 7])
 
     assert planned == Moves([], [], (planned.beyond[0],))

@@ -16,7 +16,7 @@ from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.base import StoreBusy, StoreError
 from mannerly.crawler.store.contract.hosts import HOST, LESSON, HostMemoryContract
 from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, is_private, usable
-from mannerly.crawler.store.sqlite import host_journal
+from mannerly.crawler.store.sqlite import host_journal, known_hosts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,6 +154,21 @@ class TestHostFile(HostMemoryContract):
             counts.append((self.rows("hosts"), self.rows("noted")))
 
         assert counts == [(0, 1), (0, 2), (0, 3), (4, 0), (4, 1), (4, 2)]
+
+    def test_hosts_beyond_those_whose_names_are_in_memory_are_known(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Their rows are searched instead; also if there are too many only after a while."""
+        monkeypatch.setattr(host_journal, "MANY_NOTED", 0)
+        monkeypatch.setattr(known_hosts, "MOST_NAMES", 2)
+        one = self.joined("x")
+        for n in range(5):
+            one.claim(f"{n}.example")
+            one.memory.write(one.holder.id, [HostBudget(f"{n}.example", LESSON)], self.now)
+        answers = [one.claim(f"{n}.example") for n in range(6)]
+
+        known = [isinstance(each, Granted) and each.budget is not None for each in answers]
+        assert known == [True] * 5 + [False]
 
     def test_a_file_without_a_journal_gets_one(self) -> None:
         """What was learned stays."""

@@ -81,7 +81,7 @@ def test_what_a_batch_brought_is_read_back(logs: Logs, tmp_path: Path) -> None:
     assert list(found.skipped()) == [Skipped(three.url, "robots", 1, three.parent)]
     assert found.find(three.url) == Skipped(three.url, "robots", 1, three.parent)
     assert found.find("https://a.example/unknown") is None
-    assert found.missing == 0
+    assert found.missing_segments == []
 
 
 def test_what_was_not_committed_is_not_read(logs: Logs, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_segment_that_is_nowhere_is_counted(logs: Logs, tmp_path: Path) -> Non
 
     found = logs.reader(tmp_path, committed=lost.flush() | kept.flush())
 
-    assert (found.missing, found.missing_segments) == (2, ["records-0-1-1.log"])
+    assert found.missing_segments == ["records-0-1-1.log"]
     assert urls(found) == ["https://a.example/3"]
 
 

@@ -128,7 +128,7 @@ def test_urls_of_fetched_pages_are_packed_while_many_shards_commit(
 def test_calls_whose_answers_were_lost_meanwhile_fail(
     crawl: ValkeyCrawl, server: _CountingServer
 ) -> None:
-    """Whoever makes the next one may go on without its exchange; the answers are not mixed up."""
+    """The maker of the next one may go on without its exchange; the answers are not mixed up."""
     key = crawl.keys.shard(0)
 
     def calls() -> Iterator[Call]:

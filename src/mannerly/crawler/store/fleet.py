@@ -78,10 +78,9 @@ class FleetFigures(NamedTuple):
     """The store of a crawl as one process sees it: plain values for metrics."""
 
     leases: int = 0  # shards that it owns
-    takeovers: int = 0  # of them, those whose owner was lost, so far
-    lost: int = 0  # shards that it has lost, so far
+    takeovers: int = 0  # shards that it claimed after their owner was lost, so far
     commits: int = 0  # writes to its shards, so far
-    refused: int = 0  # of them, those that came too late: another owner was there
+    refused: int = 0  # writes that came too late, so far: another owner was there
     unread_links: int = 0  # in the inboxes of its shards
     waited_s: float = 0.0  # for answers of the server, so far
     memory_bytes: int = 0  # of the server
@@ -92,7 +91,6 @@ class FleetFigures(NamedTuple):
         return FleetFigures(
             leases=self.leases + other.leases,
             takeovers=self.takeovers + other.takeovers,
-            lost=self.lost + other.lost,
             commits=self.commits + other.commits,
             refused=self.refused + other.refused,
             unread_links=self.unread_links + other.unread_links,

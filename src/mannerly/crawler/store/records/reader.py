@@ -9,7 +9,7 @@ same round, and was not returned to the queue since. That is the rule by which t
 out of its queue, so both agree, also where an owner offered a batch twice.
 
 Logs may be in several folders, one for each machine. A segment that is in none of them is missing:
-`missing` counts its pages, and its URLs are unknown here.
+`missing_segments` has its name, and its URLs are unknown here.
 """
 
 from __future__ import annotations
@@ -80,8 +80,7 @@ class LogReader:
     """The record half of a `ShardReader`: what left the queue, and what is known of it."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self.missing = 0  # pages whose record is in no folder
-        self.missing_segments: list[str] = []
+        self.missing_segments: list[str] = []  # in no folder
         self.round = 0
         self._folders = folders
         self._urls: dict[int, _Url] = {}  # by seq
@@ -102,12 +101,10 @@ class LogReader:
             LogDamaged: a committed part of a segment cannot be read.
         """
         self.round = round_number
-        self.missing = 0
         self.missing_segments = []
         for name, extent in committed.items():
             number = self._number(name, extent.length)
             if number is None:
-                self.missing += extent.pages
                 self.missing_segments.append(name)
                 continue
             start = self._read_to.get(name, 0)

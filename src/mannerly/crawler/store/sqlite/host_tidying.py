@@ -24,7 +24,7 @@ DELETE FROM hosts WHERE host IN (SELECT host FROM hosts WHERE {_OVER} ORDER BY w
 
 
 def tidy(file: Database, boot: str, now: Now) -> None:
-    """Remove it, inside a transaction."""
+    """Remove what is useless, inside a transaction."""
     over = (boot, now.mono)
     file.execute(
         "DELETE FROM holders WHERE boot <> ?1 OR mono < ?2 - ?3 OR (?1 = '' AND mono > ?2 + ?4)",

@@ -28,6 +28,7 @@ class KnownHosts:
         self._file = file
         self._version: object = None  # of the file when it was last read
         self._names: set[str] | None = None  # at least those in the table; None: not known
+        self._are_many = False  # too many for memory: they are not read again
 
     def read(self, hosts: Iterable[str]) -> list[Row]:
         """Return the rows of some hosts, inside a transaction."""
@@ -35,8 +36,9 @@ class KnownHosts:
         assert row is not None
         if row[0] != self._version:  # others may write more often than this is asked
             self._version, self._names = row[0], None
-        elif self._names is None:
+        elif self._names is None and not self._are_many:
             self._names = self._all_names()
+            self._are_many = self._names is None
         names = list(hosts) if self._names is None else list(self._names.intersection(hosts))
         return self.read_anyway(names) if names else []
 
@@ -53,3 +55,5 @@ class KnownHosts:
         self._file.executemany(WRITE, rows)
         if self._names is not None:  # too many if this is rolled back, and that is fine
             self._names.update([row[0] for row in rows])
+            if len(self._names) > MOST_NAMES:
+                self._names, self._are_many = None, True

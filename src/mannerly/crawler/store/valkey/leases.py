@@ -74,7 +74,6 @@ class ValkeyFleet:
     def __init__(self, crawl: ValkeyCrawl) -> None:
         self.member = ""
         self.takeovers = 0  # shards that were claimed here after their owner was lost
-        self.lost = 0  # shards that this process has lost
         self.refused = 0  # writes that came too late
         self._writes_before = 0  # of shards that were released since
         self.claimed: dict[int, ValkeyShard] = {}
@@ -158,7 +157,6 @@ class ValkeyFleet:
             else:
                 shard.lose()
                 lost.append(shard.number)
-        self.lost += len(lost)
         for number in lost:
             self.claimed[number].close()
         if isinstance(shown, CrawlGone | StoreAway):
@@ -190,7 +188,6 @@ class ValkeyFleet:
         return FleetFigures(
             leases=len(self.claimed),
             takeovers=self.takeovers,
-            lost=self.lost,
             commits=sum(shard.written[0] for shard in self.claimed.values()) + self._writes_before,
             refused=self.refused,
             unread_links=self._crawl.mail.depth(),

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LEASE_S, CrawlGone, StoreAway
 
 from .host_codec import merged, packed_on_server, unpacked_on_server
@@ -91,5 +90,5 @@ class Reminders:
                 payload = {"id": self._crawl, "changes": changes}
                 calls.append(("remind", [self._keys.shard(shard)], payload))
         for answer in self._server.calls(calls) if calls else []:
-            if isinstance(answer, StoreError) and isinstance(answer, StoreAway | CrawlGone):
+            if isinstance(answer, StoreAway | CrawlGone):
                 raise answer
