@@ -315,11 +315,13 @@ class StoredCrawl:
         name = None if host is None else hosts.host_key(host)
         none = not (failed or given_up or missing) and skipped is None
         lost = self._recall(name) if missing else 0
+        # Also if none was found: an earlier command may have ended before it gave the order.
+        recalled = missing and self.store.fleet is not None
         missing = missing and self.keeps_bodies
-        if failed or given_up or none or skipped is not None or missing or lost:
+        if failed or given_up or none or skipped is not None or missing or recalled:
             self.order(
                 control.RetryUrls(
-                    failed or none, given_up or none, name, skipped, missing, lost=lost > 0
+                    failed or none, given_up or none, name, skipped, missing, lost=recalled
                 )
             )
         return lost

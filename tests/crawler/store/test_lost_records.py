@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.store.valkey_server import new_location
 
+import mannerly
+from mannerly.crawler import store
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, page
@@ -216,6 +218,26 @@ def test_a_second_command_asks_for_nothing_twice(world: World) -> None:
 
     assert recalled == [30, 0, 0]
     assert len(back.new) == second.counts().queued == 30
+
+
+def test_a_command_that_follows_one_without_its_order_gives_the_order(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A command was killed when the URLs were with the shard and the order was not yet given."""
+    first = world.member("one")
+    fetch(first, range(30))
+    first.close()
+    world.lose("one")
+    second = world.member("two")
+    assert world.look("two").fleet.recall(None) == 30
+    monkeypatch.setattr(store, "_folders", [tmp_path / "two"])
+
+    with mannerly.open(world.location) as crawl:
+        assert crawl.retry(missing=True) == 0
+
+    orders = [order for _, order in world.look().orders()]
+    assert orders == [LOST]
+    assert len(again(second)) == 30
 
 
 def test_pages_of_one_host(world: World) -> None:
