@@ -325,6 +325,10 @@ class FleetWorker(Worker):
         except LeaseLost:
             store.close()
             return False
+        except StoreAway:
+            if number not in self.engine.shards:
+                store.close()  # else it would be renewed, and no member would work on it
+            raise
         return True
 
     def _hand_over(self, now: Instant) -> None:

@@ -250,7 +250,11 @@ class ValkeyFleet:
         shard.segment_stem = stem
         self.claimed[number] = shard
         crawl.mail.watch(number)
-        shard.load()
+        try:
+            shard.load()
+        except StoreError:
+            shard.close()  # else it would be renewed, and no member would work on it
+            raise
         return shard
 
     def _released(self, shard: ValkeyShard) -> None:
