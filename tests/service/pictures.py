@@ -118,7 +118,7 @@ def few(browser: Browser, into: Path) -> None:
 
 def many(browser: Browser, into: Path) -> None:
     """Five thousand hosts, at a request a second each at most."""
-    with DemoWeb(plain_sites(MANY, pages=40)) as web:
+    with DemoWeb(plain_sites(MANY, pages=200)) as web:  # more than are crawled meanwhile
         options = ("--allow-net", "127.0.0.0/8", "--seeding-strategy", "none", "--max-rate", "1")
         with crawled(web, web.seeds(), *options) as at:
             time.sleep(float(os.environ.get("MANNERLY_WAIT", "40")))

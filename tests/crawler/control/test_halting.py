@@ -128,7 +128,8 @@ def test_no_request_a_second_after_pause(stories: dict[int, Halted], processes: 
 def test_status_says_paused(stories: dict[int, Halted], processes: int) -> None:
     """The state, and each worker; the text also says how to go on."""
     story = stories[processes]
-    assert f"{DIR}: paused (pid " in story.status.out
+    who = "pid " if processes == 1 else f"{processes} workers"
+    assert f"{DIR}: paused ({who}" in story.status.out
     assert f"(to continue: mannerly unpause {DIR})" in story.status.out
     assert story.facts["state"] == "paused"
     assert [card["waits_for"] for card in story.facts["workers"]] == ["paused"] * processes
