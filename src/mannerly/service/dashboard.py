@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 ID = "this"  # the only crawl of the page
 FIRST_PORT, PORTS = 7465, 20
 READ_S = 0.1
+LAST_ANSWERS_S = 1.0  # for answers under way when the crawl has ended
 WATCH_HOSTS_S = 2.0
 CONTROL_S = 1.0  # between two looks at what control records have changed
 
@@ -167,7 +168,12 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
             _look_at_orders(live)
         await asyncio.sleep(READ_S)
     watching.cancel()
-    server.should_exit = server.force_exit = True
+    server.should_exit = True  # no new connection
+    # An answer that is cut off would reach the browser as an error of the server (status 500).
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_ANSWERS_S), live.reading:
+            await asyncio.sleep(READ_S)  # until it is sent
+    server.force_exit = True
     serving.cancel()
 
 
