@@ -4,7 +4,7 @@ An order is kept in the server as `STAMP AFTER STAGE JSON`. Failed and given-up 
 number that grows: those up to the order's STAMP are meant, and AFTER tells which were brought back,
 so that one that fails again is not brought back twice. They are in the server. Skipped URLs and
 those with a record are in the logs: an owner brings back those that it can read. URLs whose record
-is lost are left to it in the server (`fetched`).
+is lost are left to it in the server (`lost_records`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
-from .fetched import FAILED, unpack_block
+from .fetched import unpack_block
+from .lost_records import FAILED
 from .packing import Poisoned, pack, unpack_entry
 
 if TYPE_CHECKING:

@@ -27,10 +27,11 @@ from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
 from .fetched import FetchedUrls
+from .hashes import pairs
 from .host_codec import pack_host
 from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
-from .reader import COUNTERS, KEPT, ValkeyReader, pairs
+from .reader import COUNTERS, KEPT, ValkeyReader
 from .returning import Returning
 from .writes import counts_of
 

@@ -44,7 +44,15 @@ for i = 1, #A.lg, 2 do
   local number = known and string.match(known, '^%d+') or redis.call('HLEN', P .. 'lg')
   redis.call('HSET', P .. 'lg', A.lg[i], number .. ' ' .. A.lg[i + 1])
 end
-if A.lost then redis.call('LPOP', P .. 'm') end
+if A.lost then
+  redis.call('LPOP', P .. 'm')
+  if redis.call('EXISTS', P .. 'm') == 0 then
+    redis.call('DEL', P .. 'mb')
+  else
+    for i = 1, #A.back, 6 do redis.call('SETBIT', P .. 'mb', A.back[i + 1], 0) end
+  end
+end
+redis.call('HINCRBY', S, 'recalls', 1) -- a command that looks for lost records looks again
 if A.order == '' then
   redis.call('LPOP', P .. 'y')
   C.retries = C.retries - 1
