@@ -22,6 +22,8 @@ import msgspec
 
 from mannerly.crawler.store.fleet import StoreAway
 
+from .batches import WITH_STATUS
+from .layout import leaving_urls
 from .packing import Poisoned, number_of, queued_text, score, unpack
 
 if TYPE_CHECKING:
@@ -122,11 +124,11 @@ def recorded_portions(server: ValkeyServer, base: str) -> Iterator[list[Entry]]:
 
 def _entries(payload: Payload) -> list[bytes]:
     """Return the entries of a commit that have a record with a status."""
-    hosts, pages = payload["hosts"], payload["pages"]
+    hosts = payload["hosts"]
     return [
-        f"{hosts[pages[at] - 1]}\0{pages[at + 1]}\0{pages[at + 3]}".encode()
-        for at in range(0, len(pages), 5)
-        if pages[at + 4] in "plc"
+        f"{hosts[url.host - 1]}\0{url.priority}\0{url.entry}".encode()
+        for url in leaving_urls(payload["pages"])
+        if url.how in WITH_STATUS
     ]
 
 

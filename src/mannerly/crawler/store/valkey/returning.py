@@ -21,6 +21,7 @@ from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
 from .fetched import unpack_block
+from .layout import BackUrl
 from .lost_records import FAILED
 from .packing import Poisoned, pack, unpack_entry
 
@@ -207,7 +208,7 @@ class Returning:
         for row in rows:
             entry = row.entry
             packed = pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, entry.kind)
-            back += (row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
+            back += BackUrl(row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
         return ReturningSlice(rows, {"back": back, "order": order})
 
 
