@@ -344,9 +344,17 @@ class ShardStore(ShardReader, Protocol):
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost: the waits in them still
-        hold. A store whose server may have forgotten waits tells it again.
+        hold. A store that is shared tells them to the owner that the shard has now.
         """
         del records  # a store that forgets nothing has them
+
+    def reminders(self) -> list[HostRecord]:
+        """Return records of hosts with waits that earlier owners have told since they lost it.
+
+        Each is returned once, and again to the next owner, unless a commit follows that has the
+        record of its host.
+        """
+        return []
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""

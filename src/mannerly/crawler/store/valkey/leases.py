@@ -147,12 +147,13 @@ class ValkeyFleet:
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread = answer
+            is_ours, server_ms, unread, reminders = answer
             if is_ours:
                 if is_ours == _PROLONGED:
                     shard.sure_until = now + self.lease_s - MARGIN_S
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
+                shard.heard.seen(reminders)
             else:
                 shard.lose()
                 lost.append(shard.number)

@@ -32,6 +32,7 @@ from .host_codec import pack_host
 from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
 from .reader import COUNTERS, KEPT, ValkeyReader
+from .reminders import HeardReminders
 from .returning import Returning
 from .writes import counts_of
 
@@ -107,6 +108,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
         self._reminders = reminders
+        self.heard = HeardReminders(server, self._base)
         self._note = note
         if note.seq:  # it is counted by now
             note.write(0)
@@ -202,6 +204,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Take records that were not committed, of a shard that is lost."""
         packed = [(each, pack_host(each, self._server)) for each in records]
         self._reminders.note(self.number, packed)
+        self._reminders.owe(self.number, packed)
+        if not self._is_open:  # else when it is closed
+            with suppress(StoreAway, CrawlGone):  # else at the next renewal
+                self._reminders.tell(self.number)
+
+    def reminders(self) -> list[HostRecord]:
+        """Return records of hosts with waits that earlier owners have told since they lost it."""
+        return self.heard.read(self._clocks())
 
     # ------------------------------------------------------------------ batches
 
@@ -233,6 +243,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if fetched is not None:
             payload |= fetched.payload()
         payload["limit"] = self._limit
+        payload["heard"] = self.heard.payload()
         payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
         payload["stamp"] = self.outbox.stamp
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
@@ -248,6 +259,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             for origin in batch.robots:
                 self._foreseen.pop(origin, None)
             self._forget(batch)
+            self.heard.committed(payload["heard"])
             if fetched is not None:
                 fetched.committed(payload, answer.unpacked)
             self._add_late("commit", committed(answer, entries))
@@ -481,6 +493,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def _finished(self, answer: Answer) -> None:
         self._mail.seen(self.number, answer.unread)
+        self.heard.seen(answer.reminders)
         finish, self._finish = self._finish, None
         if finish is not None:
             finish(answer)

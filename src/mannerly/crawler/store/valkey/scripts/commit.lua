@@ -99,6 +99,11 @@ end
 
 local new, queued = arrive(A.found, hosts, A.limit)
 set_fields(P .. 'h', A.records)
+for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, record
+  if redis.call('HGET', P .. 'rm', A.heard[i]) == A.heard[i + 1] then
+    redis.call('HDEL', P .. 'rm', A.heard[i])
+  end
+end
 for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
 
