@@ -340,6 +340,38 @@ def test_a_page_that_failed_when_it_was_asked_for_again_comes_back_once(world: W
     assert (world.counts().queued, world.counts().fetched, world.counts().failed) == (0, 1, 0)
 
 
+def test_a_recrawl_asks_for_each_page_once_whoever_has_its_record(world: World) -> None:
+    """Two members have a part of the records each, and the shard changes hands meanwhile."""
+    first = world.member("one")
+    fetch(first, range(300))
+    (failed,) = enter(first, candidate("/failed"))
+    first.commit(Batch(pages=[(failed, page(failed, status=None, error="timeout"))]))
+    first.close()
+    second = world.member("two")
+    fetch(second, range(1000, 1100))
+    second.commit(Batch(retries=[Recrawl(1)]))
+
+    urls = []
+    while second.counts().rechecks < 200:
+        urls += _asked_again(second, 100)
+    second.close()
+    third = world.member("three")
+    while third.counts().retries:
+        urls += _asked_again(third, 100)
+
+    everything = [*range(300), *range(1000, 1100), "failed"]
+    assert sorted(urls) == sorted(f"https://{HOST}/{n}" for n in everything)
+    rest = list(third.queued(HOST, after=START, limit=1000))
+    third.commit(Batch(pages=[(entry, page(entry)) for entry in rest]))
+    assert (world.counts().fetched, world.counts().failed) == (401, 0)
+    assert world.counts().queued == world.counts().rechecks == 0
+
+
+def _asked_again(shard: ValkeyShard, limit: int) -> list[str]:
+    """Bring a slice back; return the URLs that are new in the queue."""
+    return [entry.url for entry in shard.bring_back(limit).new]
+
+
 def test_a_command_that_follows_one_without_its_order_gives_the_order(
     world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -226,6 +226,11 @@ class ShardReader(Protocol):
         """Return how many pages have a record that cannot be found from here."""
         return 0
 
+    @property
+    def missing_unnamed(self) -> int:
+        """Return how many of them have a URL that is not known from here, either."""
+        return 0
+
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
 
@@ -329,6 +334,11 @@ class ShardStore(ShardReader, Protocol):
 
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
+
+    def is_recorded_elsewhere(self, seq: int) -> bool:
+        """Return whether a URL without a record here may have one on another machine."""
+        del seq
+        return False
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept (`Batch.kept`)."""

@@ -52,13 +52,14 @@ class LostRecords:
 
     def pages(self) -> int:
         """Return how many pages have lost their record, as far as URLs are kept."""
-        if not self._records().missing_segments:
-            return 0
-        return sum(
-            entry.kind == Kind.PAGE
-            for mark, portion in self._portions()
-            for entry in self._lost(mark, portion)
-        )
+        return sum(entry.kind == Kind.PAGE for entry, _ in self.urls())
+
+    def urls(self) -> Iterator[tuple[Entry, bool]]:
+        """Yield the URLs whose record cannot be read here, and whether it has a status."""
+        if self._records().missing_segments:
+            for mark, portion in self._portions():
+                for entry in self._lost(mark, portion):
+                    yield entry, mark == FETCHED
 
     def recall(self, crawl: str, host: str | None) -> int:
         """Leave those of one host, or of all, to the owner; return how many pages are new there."""

@@ -217,13 +217,17 @@ class ValkeyReader(ShardReader):
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
+        return self.lost_records.pages() + self.missing_unnamed
+
+    @property
+    def missing_unnamed(self) -> int:
+        """Return how many of them have a URL that is not kept: their number is all that is known.
+
+        They are on shared storage whose directory was not given.
+        """
         names = self.records().missing_segments
-        if not names:
-            return 0
-        files = self._files("lg")
-        # Of logs whose URLs are not kept the number of records is all that is known.
-        others = (files[name][1] for name in names if files[name][2:] != [KEPT])
-        return self.lost_records.pages() + sum(others)
+        files = self._files("lg") if names else {}
+        return sum(files[name][1] for name in names if files[name][2:] != [KEPT])
 
     @property
     def lost_records(self) -> LostRecords:

@@ -107,6 +107,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._returning = Returning(self, records)
         self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
+        self._before: tuple[int, int] | None = None  # a round, and the last number before it
         self._reminders = reminders
         self.heard = HeardReminders(server, self._base)
         self._note = note
@@ -415,6 +416,13 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
         return self._earlier().recorded(seq)
+
+    def is_recorded_elsewhere(self, seq: int) -> bool:
+        """Return whether a URL from before this recrawl may have a record that is not here."""
+        if self._before is None or self._before[0] != self.round:
+            before = self._server.ask("HGET", self._base + "s", "before")
+            self._before = self.round, int(before or 0)
+        return seq <= self._before[1]
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""

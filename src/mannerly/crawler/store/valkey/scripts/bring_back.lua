@@ -21,7 +21,9 @@ for i = 1, #A.back, BACK_SIZE do
   elseif set == 'k' then
     C.skipped = C.skipped - 1
   else -- it has a record, and keeps it
-    is_there = redis.call('HSETNX', P .. 'a', seq, kind) == 1
+    -- Of a recrawl (`rb`): each once, whoever owns the shard, as nobody may have all records.
+    is_there = not (A.recrawl and redis.call('SETBIT', P .. 'rb', seq, 1) == 1)
+      and redis.call('HSETNX', P .. 'a', seq, kind) == 1
     if is_there then C.rechecks = C.rechecks + 1 end
   end
   if is_there then

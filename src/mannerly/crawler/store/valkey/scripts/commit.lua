@@ -135,7 +135,11 @@ for _, key in ipairs({'lg', 'sg'}) do
   end
 end
 
-if A.round > C.round then C.round = A.round end
+if A.round > C.round then -- URLs up to this number were known before
+  C.round = A.round
+  redis.call('HSET', S, 'before', C.seq)
+  redis.call('DEL', P .. 'rb')
+end
 for _, order in ipairs(A.retries) do
   redis.call('RPUSH', P .. 'y',
     (redis.call('HGET', S, 'stamp') or 0) .. ' 0 ' .. order) -- up to which stamp, from which on
