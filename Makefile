@@ -10,6 +10,9 @@ BENCH_STAMP := $(VENV)/.installed-bench
 AUDIT_STAMP := $(VENV)/audit/.installed
 REPLAY_STAMP := $(VENV)/replay/.installed
 
+# Tests start hundreds of processes: without compiled files each would compile all that it imports.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
         docs reference lock sbom audit clean
