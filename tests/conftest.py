@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,30 @@ settings.load_profile("patient")
 # No test learns from another one, or from the crawls of whoever runs them: a test that is about the
 # memory of hosts names a file of its own.
 os.environ["MANNERLY_MEMORY"] = "none"
+
+# These take longest, mostly waiting. They begin first: the last file would otherwise run alone.
+LONG = (
+    "docs/test_console.py",
+    "warming/test_warm.py",
+    "hostile/test_killed.py",
+    "service/test_live_page.py",
+    "crawler/runtime/test_stuck.py",
+    "crawler/runtime/test_orders.py",
+    "crawler/runtime/test_shutdown.py",
+    "library/test_iteration.py",
+    "library/test_handle.py",
+    "cli/test_recrawl.py",
+    "cli/test_endings.py",
+    "cli/test_process.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the long files to the front, and keep all others as they are."""
+    tests = Path(__file__).parent
+    ranks = {tests / name: rank for rank, name in enumerate(LONG)}
+    assert all(file.exists() for file in ranks), "a file of LONG has moved"
+    items.sort(key=lambda item: ranks.get(item.path, len(LONG)))
 
 
 def pytest_configure() -> None:

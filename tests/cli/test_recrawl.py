@@ -427,7 +427,8 @@ def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared:
 def test_a_recrawl_without_all_records_is_refused(site: Site, tmp_path: Path) -> None:
     """It says where they have to be, and nothing is ordered; so does one without a name."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
-    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", tmp_path / "one")
+    one = tmp_path / "one"
+    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", one, *SERVED)
     site.asked()
 
     other = served("recrawl", url, "--crawl", name, "--data-dir", tmp_path / "two")

@@ -90,7 +90,7 @@ def test_no_link_is_asked_for_twice() -> None:
 def test_no_host_is_asked_faster_than_allowed() -> None:
     """By the servers' logs: each keeps the minimum delay, and gets one request at a time."""
     with two_servers() as (home, other):
-        check(home, "--delay", DELAY_S, "--quiet", "--exclude", "http://127.0.0.3*")
+        check(home, *PACE, "--delay", DELAY_S, "--exclude", "http://127.0.0.3*")
 
     assert len(other.log) > 5
     assert min(other.gaps_s()) >= DELAY_S - 0.02
