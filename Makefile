@@ -48,10 +48,10 @@ else
 	$(BIN)/mannerly demo $(ARGS)
 endif
 
-# Many tests wait for delays: two processes for each of two cores keep them busy. Tests of real processes may
+# Half of the time of tests is waiting: six processes keep two cores busy. Tests of real processes may
 # fail for lack of CPU time beside others. So what failed is named and runs once more alone: then it must pass.
 test: $(DEV_STAMP) $(REPLAY_STAMP)  ## run every test, real servers included
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m pytest --numprocesses 6 --dist loadfile --no-loadscope-reorder \
 	  || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(DEV_STAMP)  ## run the tests of pure code, within half a minute

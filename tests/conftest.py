@@ -24,18 +24,27 @@ os.environ["MANNERLY_MEMORY"] = "none"
 
 # These take longest, mostly waiting. They begin first: the last file would otherwise run alone.
 LONG = (
+    "portability/test_portability.py",
     "docs/test_console.py",
+    "service/test_live_page.py",
     "warming/test_warm.py",
     "hostile/test_killed.py",
-    "service/test_live_page.py",
+    "crawler/fleet/test_workers.py",
     "crawler/runtime/test_stuck.py",
+    "library/test_iteration.py",
+    "library/test_resuming.py",
+    "service/test_job_kinds.py",
+    "docs/test_site.py",
+    "test_wheel.py",
+    "cli/test_recrawl.py",
     "crawler/runtime/test_orders.py",
     "crawler/runtime/test_shutdown.py",
-    "library/test_iteration.py",
-    "library/test_handle.py",
-    "cli/test_recrawl.py",
-    "cli/test_endings.py",
-    "cli/test_process.py",
+    "crawler/runtime/test_kill.py",
+    "crawler/store/test_store_faults.py",
+    "report/test_browser.py",
+    "report/test_check.py",
+    "service/test_serve.py",
+    "test_examples.py",
 )
 
 
