@@ -1,17 +1,57 @@
-"""Requests to the live page over plain sockets, and what holds them up: for tests of its end."""
+"""The process of a live page, requests to it over plain sockets, and what holds them up."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
-from contextlib import suppress
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from tests.crawler.runtime.harness import eventually
+from tests.crawler.runtime.harness import PATIENCE_S, SOURCE_PATH, eventually
+from tests.service.running import free_port
+
+from mannerly.crawler.runtime.child import Child
+from mannerly.live.meter import Limits
+from mannerly.service.beside import PROCESS, PageOrder, PageReady
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def mannerly(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mannerly", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+    )
+
+
+@contextmanager
+def page_of(location: str) -> Iterator[tuple[Child, str]]:
+    """The process of a page, as a crawl starts it; yield it and its address."""
+    order = PageOrder(location, "c", Limits(), "127.0.0.1", free_port(), (), None)
+    child = Child(PROCESS, order)
+    try:
+        ready: PageReady = child.channel.wait()
+        yield child, ready.address
+    finally:
+        child.close()
+
+
+def ended(child: Child) -> int | None:
+    """Do what a crawl does at its end; return the exit status of the page."""
+    child.channel.close()
+    child.end(PATIENCE_S)
+    return child.exit_status
 
 
 class Answer(NamedTuple):

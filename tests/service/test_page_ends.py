@@ -7,22 +7,26 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import PATIENCE_S, SOURCE_PATH, Crawler, eventually
 from tests.crawler.store.valkey_server import LocalServer
-from tests.service.asking import Asked, children, frozen_report, never_reading, page_process
-from tests.service.running import ServiceProcess, free_port
+from tests.service.asking import (
+    Asked,
+    children,
+    ended,
+    frozen_report,
+    mannerly,
+    never_reading,
+    page_of,
+    page_process,
+)
+from tests.service.running import ServiceProcess
 
-from mannerly.crawler.runtime.child import Child
 from mannerly.demo import DemoWeb, plain_sites
-from mannerly.live.meter import Limits
-from mannerly.service.beside import PROCESS, PageOrder, PageReady
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.service.asking import Answer
@@ -33,17 +37,6 @@ THIS = "/api/jobs/this"
 READS = ("hosts", "status", "errors", "queue", "proof", "history")
 
 
-def mannerly(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mannerly", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-    )
-
-
 @pytest.fixture(scope="module")
 def location(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A crawl that has ended."""
@@ -52,25 +45,6 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
         done = mannerly("crawl", *web.seeds(), "--data-dir", directory, "--max-rate", "100")
     assert done.returncode == 0, done.stderr
     return directory
-
-
-@contextmanager
-def page_of(location: str) -> Iterator[tuple[Child, str]]:
-    """The process of a page, as a crawl starts it; yield it and its address."""
-    order = PageOrder(location, "c", Limits(), "127.0.0.1", free_port(), (), None)
-    child = Child(PROCESS, order)
-    try:
-        ready: PageReady = child.channel.wait()
-        yield child, ready.address
-    finally:
-        child.close()
-
-
-def ended(child: Child) -> int | None:
-    """Do what a crawl does at its end; return the exit status of the page."""
-    child.channel.close()
-    child.end(PATIENCE_S)
-    return child.exit_status
 
 
 def is_problem(answer: Answer) -> bool:
