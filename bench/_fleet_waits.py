@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,34 +60,38 @@ class _WatchedServer(ValkeyServer):
         _began.append(time.monotonic())
 
     def calls(self, calls: Iterable[Call]) -> list[Any]:
+        with self._noted([], calls) as named:
+            return super().calls(named)
+
+    def calls_and_ask(
+        self, calls: Iterable[Call], commands: Sequence[Command]
+    ) -> tuple[list[Any], list[Any]]:
+        with self._noted(commands, calls) as named:
+            return super().calls_and_ask(named, commands)
+
+    def ask_all(self, commands: Sequence[Command]) -> list[Any]:
+        with self._noted(commands):
+            return super().ask_all(commands)
+
+    @contextmanager
+    def _noted(
+        self, commands: Sequence[Command], calls: Iterable[Call] = ()
+    ) -> Iterator[Iterator[Call]]:
+        """Count an exchange; yield its calls, to be made one after the other."""
         names: list[str] = []
 
-        def noted() -> Iterator[Call]:
+        def named() -> Iterator[Call]:
             for call in calls:
                 names.append(call[0])
                 yield call
 
         before_s = self._unnoted_s
         try:
-            return super().calls(noted())
+            yield named()
         finally:
+            names += [_kind(command) for command in commands[:1]]
             if names:
                 self._note(names[0], before_s)
-
-    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
-        before_s = self._unnoted_s
-        try:
-            return super().call_and_ask(call, commands)
-        finally:
-            self._note(call[0], before_s)
-
-    def ask_all(self, commands: Sequence[Command]) -> list[Any]:
-        before_s = self._unnoted_s
-        try:
-            return super().ask_all(commands)
-        finally:
-            if commands:
-                self._note(_kind(commands[0]), before_s)
 
     @property
     def _unnoted_s(self) -> float:

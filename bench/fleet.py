@@ -115,7 +115,8 @@ def _show_kinds(waits: Sequence[Waits], pages: int) -> None:
             known = kinds.get(kind, (0, 0.0))
             kinds[kind] = known[0] + count, known[1] + seconds
     took_s = sum(worker.took_s for worker in waits)
-    print(f"exchanges            {sum(each.exchanges for each in waits) / pages * 1000:.2f} a 1,000 pages")
+    exchanges = sum(each.exchanges for each in waits)
+    print(f"exchanges            {exchanges / pages * 1000:.2f} a 1,000 pages, and the waiting:")
     for kind, (count, seconds) in sorted(kinds.items(), key=lambda each: -each[1][1]):
         print(f"  {kind:<18} {count / pages * 1000:7.2f} {seconds / took_s:7.2%}")
 

@@ -51,17 +51,17 @@ class Mailbox:
             self._unread[shard] = unread
             self._seen_at[shard] = self._mono()
 
-    def emptied(self, shard: int) -> None:
-        """The inbox of a shard was found empty."""
-        if shard in self._unread:
-            self._unread[shard] = 0
-
     def has_any(self, shard: int) -> bool:
         """Return whether there may be a letter for a shard."""
         since = self._mono() - LOOK_S
         if not self._unread.get(shard) and self._seen_at.get(shard, inf) <= since:
             self._look([each for each, seen_at in self._seen_at.items() if seen_at <= since])
         return self._unread.get(shard, 0) > 0
+
+    def may_have(self, shard: int) -> bool:
+        """Return whether there may be a letter for a shard, as far as is known without asking."""
+        since = self._mono() - LOOK_S
+        return self._unread.get(shard, 0) > 0 or self._seen_at.get(shard, inf) <= since
 
     def depth(self) -> int:
         """Return how many links wait for the shards that are claimed here, as last seen."""
