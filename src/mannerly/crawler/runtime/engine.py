@@ -11,7 +11,8 @@ nothing is sent for a shard after its store's `sure_until`. A shard whose lease 
 its requests are cancelled and nothing more of it is committed. While the store is away nothing is
 started or written; one that goes away in the middle of anything but a commit or the passing on of
 links costs the shard its memory, since the call may have had its effect. Both are done for all
-shards in one exchange with the store (`Fleet.commit`, `Fleet.pass_links`).
+shards in one exchange with the store (`Fleet.commit`, `Fleet.pass_links`). While its answer is
+awaited, the sockets are served (`_serve`).
 
 This module is long because the loop and everything that makes it start less are one object.
 """

@@ -3,7 +3,7 @@
 Every look, four times a second, does what is due, in this order:
 
     renew     every RENEW_S: prolong the claims; what was lost meanwhile is dropped
-    orders    control records of the crawl
+    orders    every ORDERS_S: control records of the crawl
     pages     of --max-urls, in chunks
     balance   claim what has no owner, hand over what is more than this member's part (`balance`)
     rest      note which shards have nothing to do; find out whether the crawl is finished

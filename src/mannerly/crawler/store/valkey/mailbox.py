@@ -1,7 +1,8 @@
 """Tells which shards of this process have mail, without asking for each of them all the time.
 
-One exchange asks for the shards that are claimed here, for each at most every LOOK_S. Letters that
-this process posts itself are known at once, and every write to a shard tells how many wait for it.
+Letters that this process posts itself are known at once, and every write to a shard tells how many
+wait for it. A shard that nothing was heard of for LOOK_S is asked for: its inbox is read together
+with the posting of letters (`may_have`), or one exchange asks for all such shards (`has_any`).
 """
 
 from __future__ import annotations
