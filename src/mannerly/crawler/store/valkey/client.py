@@ -5,8 +5,10 @@ A call that fails says whether to try again (`StoreAway`), to wait for room (`St
 stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 
 `run` names the run of the server that the connection is to: it changes with a restart and with a
-failover, and is asked for whenever a connection is made. A server that says that it is a replica is
-left at once, because after a failover another one may answer under the same address.
+failover, and is asked for whenever a connection is made. Of a cluster it names the run of each
+server, so that it changes with a restart of any of them, in whatever order they are connected. A
+server that says that it is a replica is left at once, because after a failover another one may
+answer under the same address.
 
 The module is long because all that can come of an exchange is told apart in one place.
 """
@@ -93,7 +95,8 @@ class ValkeyServer:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.address = address
-        self.run = ""  # of the server; "" before the first connection
+        self.run = ""  # of the server, or of all of a cluster; "" before the first connection
+        self._runs: dict[str, str] = {}  # of the servers of a cluster, by their address
         self.version = ""
         self.ahead_s = 0.0  # the server's clock, before our wall clock
         self.is_cluster = False  # several servers, a part of the keys each
@@ -413,9 +416,12 @@ class ValkeyServer:
             connection.on_connect()
         connection.send_command("INFO", "server")
         facts = info(connection.read_response())
-        self.run = facts.get("run_id", "")
         mode = facts.get("redis_mode") or facts.get("server_mode")
         self.is_cluster = self.is_cluster or mode == "cluster"
+        self.run = facts.get("run_id", "")
+        if self.is_cluster:
+            self._runs[f"{connection.host}:{connection.port}"] = self.run
+            self.run = " ".join(f"{node}={run}" for node, run in sorted(self._runs.items()))
         self.version = facts.get("valkey_version") or facts.get("redis_version", "")
         connection.send_command("INFO", "replication")
         facts = info(connection.read_response())

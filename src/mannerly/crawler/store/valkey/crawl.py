@@ -30,13 +30,14 @@ from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 
 from .address import parse
 from .client import ScriptRefused, ValkeyServer
+from .hashes import pairs
 from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
 from .mailbox import Mailbox
 from .packing import Poisoned, text_of, unpack_letter
-from .reader import ValkeyReader, pairs
+from .reader import ValkeyReader
 from .reminders import Reminders
 
 if TYPE_CHECKING:

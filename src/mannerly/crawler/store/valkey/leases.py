@@ -28,7 +28,6 @@ from mannerly.crawler.store.fleet import (
 )
 from mannerly.crawler.store.records.writer import RecordWriter
 
-from .fetched import as_text
 from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
@@ -150,12 +149,13 @@ class ValkeyFleet:
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread = answer
+            is_ours, server_ms, unread, reminders = answer
             if is_ours:
                 if is_ours == _PROLONGED:
                     shard.sure_until = now + self.lease_s - MARGIN_S
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
+                shard.heard.seen(reminders)
             else:
                 shard.lose()
                 lost.append(shard.number)
@@ -338,14 +338,21 @@ class ValkeyFleet:
         pages = 0
         for number in range(crawl.manifest.shards):
             with crawl.read(number) as reader:
-                lost = reader.lost().of_host(host)
-                lost = lost.without(reader.asked_again(lost))
-            for block in lost.blocks():
-                payload: Payload = {"id": crawl.manifest.id, "blocks": [as_text(block)]}
-                crawl.server.call("recall", [crawl.keys.shard(number)], payload)
-            pages += lost.pages
-        self.return_pages(pages)  # they were granted before
+                pages += reader.lost_records.recall(crawl.manifest.id, host)
+            self._refund(number)
         return pages
+
+    def _refund(self, shard: int) -> None:
+        """Give back the pages that were ever left to a shard, unless that was done."""
+        crawl = self._crawl
+        recalled = crawl.server.ask("HGET", crawl.keys.shard(shard), "recalled")
+        if recalled:
+            payload: Payload = {
+                "id": crawl.manifest.id,
+                "shard": shard,
+                "recalled": int(recalled),
+            }
+            crawl.server.call("refund", [crawl.keys.meta], payload)
 
     def _pages(self, pages: int) -> int:
         crawl = self._crawl
