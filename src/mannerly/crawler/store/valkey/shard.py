@@ -62,6 +62,18 @@ _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
 
 
+def load_commands(base: str) -> list[Command]:
+    """Return what reads everything that an owner begins with; `base` begins the shard's keys."""
+    return [
+        ("HMGET", base + "s", *COUNTERS),
+        ("HLEN", base + "n"),
+        ("HGETALL", base + "x"),
+        ("SMEMBERS", base + "d"),
+        ("HGETALL", base + "oc"),
+        ("LLEN", base + "ut"),
+    ]
+
+
 class ValkeyShard(ValkeyReader, ShardStore):
     """`ShardStore` of a shard in a server."""
 
@@ -114,19 +126,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if note.seq:  # it is counted by now
             note.write(0)
 
-    def load(self) -> None:
-        """Begin: read what the last owner left."""
-        base = self._base
-        totals, hosts, suspects, done, cursors, unpacked = self._server.ask_all(
-            [
-                ("HMGET", base + "s", *COUNTERS),
-                ("HLEN", base + "n"),
-                ("HGETALL", base + "x"),
-                ("SMEMBERS", base + "d"),
-                ("HGETALL", base + "oc"),
-                ("LLEN", base + "ut"),
-            ]
-        )
+    def load(self, left: list[Any]) -> None:
+        """Begin with what the last owner left: the answers to `load_commands`."""
+        totals, hosts, suspects, done, cursors, unpacked = left
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
@@ -335,7 +337,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Hand outgoing links over to their shards; return how many were handed over."""
         if self._writes.is_pending:
             return 0  # its letters may not be committed
-        return post([self.outbox], self._mail)
+        return post(self.outbox, self._mail)
 
     def receive(self, limit: int) -> Committed:
         """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
@@ -369,7 +371,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             cursors[stream] = number
             count += 1
         if count == len(letters) < LETTERS:
-            self._mail.emptied(self.number)
+            self._mail.seen(self.number, 0)
         if not count:
             return
         hosts: dict[str, int] = {}
