@@ -133,7 +133,8 @@ def test_a_worker_that_is_interrupted_hands_its_shards_over_at_once(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--delay", "9"], ["--delay is 9", "0.4", "mannerly set"]),
+        (["--delay", "9"], ["--delay is 9", "0.4", "leave it out"]),
+        (["--max-urls", "3"], ["--max-urls is 3", "mannerly set"]),
         (["--max-depth", "3"], ["--max-depth is 3", "not set"]),
     ],
 )
@@ -257,6 +258,7 @@ def test_lost_records_of_a_finished_crawl_wait_for_a_worker(fleet: Fleet) -> Non
     lost = fleet.join()
     assert lost.end() == 0, lost.said
     rmtree(lost.home)
+    (fleet.folder / "empty").mkdir()
 
     blind = fleet.command("retry", "--missing")
     ordered = fleet.command("retry", "--missing", "--data-dir", str(fleet.folder / "empty"))
