@@ -472,6 +472,27 @@ def test_pages_of_another_worker_are_recrawled_in_full_and_compared_by_an_export
     assert {path for path, change in _changes(alone, site).items() if change} == {"/p40"}
 
 
+def test_a_recrawl_has_the_pages_of_max_urls_again(site: Site, tmp_path: Path) -> None:
+    """The first crawl has used them all; a joiner is not told to change what cannot be changed."""
+    url, name = shared_url(), f"again-{uuid4().hex[:8]}"
+    where = ["--crawl", name, "--data-dir", tmp_path / "one"]
+    served("crawl", site.url, "--redis-url", url, *where, *SERVED, "--max-urls", 5)
+    site.log.clear()
+
+    ran = served("recrawl", url, *where)
+
+    asked = [path for path, _, _ in site.log if path in site.versions or path == "/"]
+    other = served("crawl", site.url, "--redis-url", url, *where, "--delay", 3)
+    reported = served("report", url, "--crawl", name, "-o", tmp_path / "report.html")
+    assert ran.returncode == 0, ran.stderr
+    assert len(asked) == len(set(asked)) == 5
+    assert other.returncode == 2
+    assert "leave it out" in other.stderr
+    assert "mannerly set" not in other.stderr
+    assert reported.returncode == 1
+    assert "records of pages are missing: give the data directory" in reported.stderr
+
+
 def _changes(exported: subprocess.CompletedProcess[str], site: Site) -> dict[str, str | None]:
     rows = [json.loads(line) for line in exported.stdout.splitlines()]
     return {row["url"].removeprefix(site.url): row["change"] for row in rows}

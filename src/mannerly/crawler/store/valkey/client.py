@@ -520,6 +520,11 @@ def _known(answer: Any, address: Address) -> Any:
         return StoreFull(f"{address.server} has no room: {text}")
     if word in _REFUSED:
         return _refused(text, address)
+    if "DB index is out of range" in text:
+        return AddressRefused(
+            f"{address.server} has no database {address.database}: a server has those from 0 to 15 "
+            "unless it is configured otherwise, and a cluster has 0 only"
+        )
     return ScriptRefused(word, f"{address.server} refused a command: {text}")
 
 
@@ -557,4 +562,6 @@ def _gone_away(error: Exception, address: Address) -> StoreError:
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return StoreAway(f"{address.server} is loading its data")
     reason = str(error) or type(error).__name__
+    if reason.startswith("Connection closed by server"):
+        reason = "it closed the connection. Is this a Redis or Valkey server, and does it want TLS?"
     return StoreAway(f"{address.server} cannot be reached: {reason}")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from mannerly.crawler.control import in_force
+from mannerly.crawler.control import Recrawl, in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
 from mannerly.crawler.store.fleet import (
     LEASE_S,
@@ -357,10 +357,13 @@ class ValkeyFleet:
     def _pages(self, pages: int) -> int:
         crawl = self._crawl
         asked = crawl.manifest.settings.get("max_urls")
-        limit = in_force(crawl.orders()).options.get("max_urls", asked)
+        orders = crawl.orders()
+        limit = in_force(orders).options.get("max_urls", asked)
+        rounds = [order.round for _, order in orders if isinstance(order, Recrawl)]
         payload: Payload = {
             "id": crawl.manifest.id,
             "pages": pages,
+            "round": max(rounds, default=0),
             "limit": int(limit) if isinstance(limit, int | float) else -1,
         }
         granted: int = crawl.server.call("pages", [crawl.keys.meta], payload)
