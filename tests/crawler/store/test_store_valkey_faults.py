@@ -263,6 +263,31 @@ def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes
     assert not true.is_lost
 
 
+@pytest.mark.parametrize("place", range(6))
+def test_a_shard_that_is_lost_is_told_whichever_exchange_of_a_renewal_fails(
+    place: int, opened: ExitStack, tmp_path: Path
+) -> None:
+    """Else its member would take it for its own for ever, and the crawl would not end."""
+    location = new_location()
+    create(opened, location, tmp_path).close()
+    server = FailingServer(parse(location))
+    crawl = ValkeyCrawl(server, ValkeyCrawl.open(location).manifest)
+    opened.callback(crawl.close)
+    crawl.keep_in(tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    store.commit(Batch(hosts=[HostRecord("a.example", next_at=time.time() + 60)]))
+    crawl.server.change("HSET", crawl.keys.shard(0), "token", "of another")
+    crawl.server.change("DEL", crawl.keys.of_shard(0, "h"))
+    server.run = "another"  # so that waits are told again
+    server.arm(place)
+
+    with pytest.raises(StoreAway):
+        renew(crawl)
+    lost = renew(crawl)
+
+    assert lost == [0]
+
+
 def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     opened: ExitStack, tmp_path: Path
 ) -> None:
