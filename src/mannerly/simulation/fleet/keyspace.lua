@@ -18,7 +18,7 @@ local unpack, type, next, tonumber = unpack, type, next, tonumber
 -- of functions, because making a function keeps LuaJIT from compiling what makes it.
 -- There is one for each of the last SPANS times between two saves; a MARK ends each exchange.
 local KEY, FIELD, GROWN, ITEMS, REMOVED, MARK, NOTHING = 1, 2, 3, 4, 5, 6, {}
-local SPANS, span_now = 8, 1
+local SPANS, span_now = 12, 1
 local journals, lengths = {}, {}
 for at = 1, SPANS do journals[at], lengths[at] = {}, 0 end
 local journal, noted = journals[1], 0

@@ -74,7 +74,7 @@ class Keyspace:
         self._tell(run_id.encode())
 
     def fail_over(self, until: Sequence[float]) -> None:
-        """Take back what was done after an instant, of each server of a cluster; 8 s at most."""
+        """Take back what was done after an instant, of each server of a cluster."""
         self._fail_over(_encode([float(each) for each in until]))
 
     def prolong(self, what: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
 SAVED_EVERY_S = 1.0  # a real server writes its log to disk once a second
-LAG_S = 5.0  # of a replica, at most
+LAG_S = 10.0  # of a replica, at most (min-replicas-max-lag)
 
 
 class ModelServer:
