@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 from math import exp, inf, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
 
@@ -34,6 +34,14 @@ _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER, 
 _OF_ALL = 0.3  # how often something that can happen to one link happens to all of them
 _SLOW_S = (0.05, 25.0)  # more than the client's timeout, the margin of a lease, and the lease
 _REPLICA_S = 8.0  # that a member reaches a read-only replica after a failover, at most
+
+
+class _Spoiled(NamedTuple):
+    """Links that are slow, by so many seconds, or break, so often, until an instant."""
+
+    fault: Fault
+    amount: float
+    until: float
 
 
 class FleetFaults:
@@ -61,6 +69,7 @@ class FleetFaults:
         self._join = join
         self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
         self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
+        self._spoiled: list[_Spoiled] = []  # of all links
 
     # ------------------------------------------------------------------ what they excuse
 
@@ -110,8 +119,7 @@ class FleetFaults:
             self._join()
             self._disturbed([member], self._clock.now)
         elif fault in (Fault.SLOW, Fault.BREAK):
-            met = alive if self._rng.random() < _OF_ALL else [member]
-            self._spoil_links([each for each in met if each.is_alive], fault)
+            self._spoil(member, fault)
         elif member.is_alive and (fault is not Fault.KILL or len(alive) > 1):
             self._meet(member, fault)
 
@@ -177,20 +185,33 @@ class FleetFaults:
         self._forget_since(now - max(lost_s) - 2 * COMMIT_S, found_at)
         return found_at
 
-    def _spoil_links(self, members: Sequence[SimulatedMember], fault: Fault) -> None:
-        """Make the links of members slow, or break them in the middle of exchanges, for a while."""
+    def _spoil(self, member: SimulatedMember, fault: Fault) -> None:
+        """Make links slow, or break them in the middle of exchanges: of a member or of all."""
         now, rng = self._clock.now, self._rng
         until = now + rng.uniform(1.0, 3 * LEASE_S)
-        amount = (
-            exp(rng.uniform(*map(log, _SLOW_S))) if fault is Fault.SLOW else rng.uniform(0, 0.5)
-        )
-        for member in members:
-            if fault is Fault.SLOW:
-                member.link.be_slow(amount, until)
-            else:
-                member.link.be_breaking(amount, until)
-            member.unheard.append((now - COMMIT_S, until + LEARN_S))
-        self._disturbed(members, until)
+        slow_s = exp(rng.uniform(*map(log, _SLOW_S)))
+        spoiled = _Spoiled(fault, slow_s if fault is Fault.SLOW else rng.uniform(0.0, 0.5), until)
+        met = [member]
+        if rng.random() < _OF_ALL:
+            met = self._alive
+            self._spoiled.append(spoiled)
+        for each in met:
+            self._spoil_link(each, spoiled)
+        self._disturbed(met, until)
+
+    def _spoil_link(self, member: SimulatedMember, spoiled: _Spoiled) -> None:
+        fault, amount, until = spoiled
+        if fault is Fault.SLOW:
+            member.link.be_slow(amount, until)
+        else:
+            member.link.be_breaking(amount, until)
+        member.unheard.append((self._clock.now - COMMIT_S, until + LEARN_S))
+
+    def joined(self, member: SimulatedMember) -> None:
+        """Have a member share what happens to the links of all."""
+        for spoiled in self._spoiled:
+            if spoiled.until > self._clock.now:
+                self._spoil_link(member, spoiled)
 
     def _stop(self, member: SimulatedMember, until: float) -> None:
         now = self._clock.now

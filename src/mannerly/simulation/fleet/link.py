@@ -152,14 +152,15 @@ class ModelLink(ValkeyServer):
         for part in _parts(commands, self._model.servers):
             took_s = self._slow_s * self._rng.random() ** 2
             effect_s = took_s * self._rng.choice([0.0, self._rng.random(), 1.0])
+            found: list[Any] = []
+            # It has its effect if its member is stopped or killed meanwhile, too.
+            self._at(self.mono() + effect_s, partial(self._arrive, part, self._seen, found))
+            self._wait(min(took_s, TIMEOUT_S))
             if took_s > TIMEOUT_S:
-                at = self.mono() + effect_s
-                self._at(at, partial(self._run_late, part, self._seen))
-                self._wait(TIMEOUT_S)
                 raise StoreAway(f"{self.address.server} cannot be reached: timed out")
-            self._wait(effect_s)
-            answers += self._answers(part)
-            self._wait(took_s - effect_s)
+            if not found:
+                raise self._lost()
+            answers += found
         return answers
 
     def _wait(self, wait_s: float) -> None:
@@ -171,10 +172,13 @@ class ModelLink(ValkeyServer):
         if self._seen != before:
             raise self._lost()
 
-    def _run_late(self, commands: Sequence[Command], seen: str) -> None:
-        """Run commands for whose answers no one waits any more, if that server is still there."""
-        if self._model.is_up and self._model.run_id == seen:
-            self._model.answers(commands)
+    def _arrive(self, commands: Sequence[Command], seen: str, found: list[Any]) -> None:
+        """Run commands, if the server that they were sent to is still there."""
+        model = self._model
+        if model.is_up and seen == model.run_id:
+            found += model.answers(commands)
+        elif model.is_up and seen == model.replica_id:
+            found += model.answers_of_replica(commands)
 
     def _timed_out(self) -> StoreAway:
         self.busy_until = self.mono() + TIMEOUT_S

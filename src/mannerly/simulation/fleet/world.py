@@ -223,6 +223,7 @@ class World:
             self.clock,
         )
         self.members.append(member)
+        self._faults.joined(member)
         if self._calm is not None:
             self._calm.joined(member)
         self._turn_at(member, self.clock.now)

@@ -1,10 +1,12 @@
 """Waits of hosts that this process has written lately: a server that forgot them is told again.
 
-A server that was restarted may have lost its last second, and with it a Retry-After or a
-Crawl-delay. The owner of such a shard has to let go of it, and the next owner would know what the
-server knows. But for one lease after a restart no claim is granted (`claim.lua`). Meanwhile every
-process that lives tells the server again what it has written in the last KEPT_S, and what it was
-told since: also of shards that it has handed over meanwhile, or whose claim the server forgot.
+A server that was restarted may have lost its last second, a replica that was promoted the last
+seconds, and with them a Retry-After or a Crawl-delay. The owner of such a shard has to let go of
+it, and the next owner would know what the server knows. But for one lease after a restart no claim
+is granted (`claim.lua`). Meanwhile every process that lives tells the server again what it has
+written in the last KEPT_S, and what it was told since: also of shards that it has handed over
+meanwhile, or whose claim the server forgot. What it has told again counts as written then, because
+the next server may forget that, too.
 
 Of two records the later instants hold, and the newer pace; totals stay those of the server, because
 the pages of the lost second are fetched again. A record that its owner writes meanwhile stays.
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from .client import Call, ValkeyServer
     from .keys import CrawlKeys
 
-KEPT_S = 10.0  # more than a server loses, and the time until its restart is noticed (a renewal)
+KEPT_S = 20.0  # more than a replica lacks (10 s), and the time until a failover is noticed (5 s)
 
 
 class Reminders:
@@ -85,6 +87,7 @@ class Reminders:
                 before = unpacked_on_server(data, keys[shard]) if data else HostRecord(host)
                 after = merged(before, unpacked_on_server(packed.encode(), keys[shard]))
                 if after != before:
+                    self._new[shard, host] = packed
                     changes += (host, (data or b"").decode(), packed_on_server(after))
             if changes:
                 payload = {"id": self._crawl, "changes": changes}
