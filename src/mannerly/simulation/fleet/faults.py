@@ -32,7 +32,6 @@ COMMIT_S = 1.0  # from an answer to its commit, at most
 LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER, Fault.FAILOVER)
 _OF_ALL = 0.3  # how often something that can happen to one link happens to all of them
-_SLOW_S = (0.05, 25.0)  # more than the client's timeout, the margin of a lease, and the lease
 _REPLICA_S = 8.0  # that a member reaches a read-only replica after a failover, at most
 
 
@@ -57,6 +56,7 @@ class FleetFaults:
         clock: VirtualClock,
         rng: random.Random,
         *,
+        slow_s: tuple[float, float],
         at: Callable[[float, Callable[[], None]], None],
         join: Callable[[], None],
     ) -> None:
@@ -65,6 +65,7 @@ class FleetFaults:
         self._server = server
         self._clock = clock
         self._rng = rng
+        self._slow_s = slow_s
         self._at = at
         self._join = join
         self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
@@ -189,7 +190,7 @@ class FleetFaults:
         """Make links slow, or break them in the middle of exchanges: of a member or of all."""
         now, rng = self._clock.now, self._rng
         until = now + rng.uniform(1.0, 3 * LEASE_S)
-        slow_s = exp(rng.uniform(*map(log, _SLOW_S)))
+        slow_s = exp(rng.uniform(*map(log, self._slow_s)))
         spoiled = _Spoiled(fault, slow_s if fault is Fault.SLOW else rng.uniform(0.0, 0.5), until)
         met = [member]
         if rng.random() < _OF_ALL:

@@ -43,6 +43,8 @@ class Plan:
     faults: int = 6  # at random instants of the first `busy_s` seconds
     kinds: tuple[Fault, ...] = tuple(Fault)
     servers: tuple[int, ...] = (1, 1, 3)  # one of these, drawn: several are a cluster
+    # Of slow calls: up to more than the client's timeout, the margin of a lease, and the lease.
+    slow_s: tuple[float, float] = (0.05, 25.0)
     busy_s: float = 120.0
     delay_s: float = 2.0
     others: int = 2  # links of each page to random pages

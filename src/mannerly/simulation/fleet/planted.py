@@ -110,11 +110,11 @@ _renew = leases.ValkeyFleet.renew
 
 
 def _sure_from_the_answer(self: leases.ValkeyFleet, card: WorkerCard, *, now: Instant) -> list[int]:
-    """Count the time of a lease from the answer to a renewal."""
+    """Count a lease from the answer to a renewal, up to its end."""
     lost = _renew(self, card, now=now)
     for shard in self.claimed.values():
         if shard.sure_until == now + self.lease_s - MARGIN_S:
-            shard.sure_until = self._crawl.mono() + self.lease_s - MARGIN_S
+            shard.sure_until = self._crawl.mono() + self.lease_s
     return lost
 
 
@@ -197,10 +197,18 @@ PLANTED = (
         kinds=(Fault.BREAK, Fault.JOIN, Fault.KILL),
     ),
     Planted(
-        "a lease counted from the answer",
+        "a lease counted from the answer to its end",
         patches=((leases.ValkeyFleet, "renew", _sure_from_the_answer),),
         kinds=(Fault.SLOW,),
-        plan=replace(SMALL, servers=(12,), shards=12, hosts=24, crawl_delays_s=(0.0, 5.0)),
+        plan=replace(
+            SMALL,
+            members=2,
+            servers=(24,),
+            shards=24,
+            hosts=48,
+            crawl_delays_s=(0.0, 5.0),
+            slow_s=(1.9, 2.0),
+        ),
     ),
     Planted(
         "letters dropped before replicas have them",

@@ -119,7 +119,13 @@ class World:
         )
         self.members: list[SimulatedMember] = []
         self._faults = FleetFaults(
-            self.members, self.server, self.clock, self._rng, at=self._at, join=self._join
+            self.members,
+            self.server,
+            self.clock,
+            self._rng,
+            slow_s=plan.slow_s,
+            at=self._at,
+            join=self._join,
         )
         self.judge = FleetJudge(
             self.web,
