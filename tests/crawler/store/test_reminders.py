@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -61,6 +62,16 @@ class Forgetful:
             file.truncate(self._kept)
         self._server.start()
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have it answer nothing, as if the network were cut."""
+        assert self._server.process is not None
+        self._server.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._server.process.send_signal(signal.SIGCONT)
+
     def renew(self) -> list[int]:
         card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
         return self._until_it_is_back(lambda: self.crawl.fleet.renew(card, now=time.monotonic()))
@@ -75,8 +86,8 @@ class Forgetful:
             except StoreAway:
                 time.sleep(0.05)
 
-    def next_owner(self) -> ValkeyShard:
-        crawl, deadline = self.open(), time.monotonic() + 10
+    def next_owner(self, crawl: ValkeyCrawl | None = None) -> ValkeyShard:
+        crawl, deadline = crawl or self.open(), time.monotonic() + 10
         while True:
             try:
                 return crawl.claim(0, OPTIONS)
@@ -198,6 +209,89 @@ def test_a_wait_that_could_not_be_committed_holds_for_the_next_owner(server: For
     following = server.next_owner()
     assert wait_s(following.host(HOST)) == pytest.approx(HOUR_S, abs=20)
     assert wait_s(following.host("b.example")) == pytest.approx(HOUR_S, abs=20)
+
+
+def taken_over(server: Forgetful) -> tuple[ValkeyShard, ValkeyShard]:
+    """Return a shard of an owner that was cut off, and of the one that has it now."""
+    cut_off = server.crawl.claim(0, OPTIONS)
+    enter(cut_off, candidate())
+    following = server.next_owner()
+    assert server.renew() == [0]
+    return cut_off, following
+
+
+def test_a_wait_from_while_an_owner_was_cut_off_reaches_the_present_one(server: Forgetful) -> None:
+    """It has the host in memory, and has written its own record meanwhile."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[HostRecord(HOST, fetched=1, updated_at=time.time())]))
+    before = owner.reminders()
+
+    cut_off.remember_hosts([silent()])
+    owner.commit(Batch(hosts=[HostRecord(HOST, fetched=2, updated_at=time.time())]))
+    (record,) = owner.reminders()
+
+    assert before == []
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+    assert owner.reminders() == []
+
+
+def test_a_reminder_stays_until_the_record_of_its_host_is_committed(server: Forgetful) -> None:
+    """An owner that dies before leaves it to the next one."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[HostRecord(HOST, updated_at=time.time())]))
+    cut_off.remember_hosts([silent()])
+    owner.commit(Batch(hosts=[HostRecord(HOST, updated_at=time.time())]))
+    owner.reminders()
+
+    following = server.next_owner()
+    (record,) = following.reminders()
+    following.commit(Batch(hosts=[record]))
+    last = server.next_owner()
+
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+    assert last.reminders() == []
+    assert wait_s(last.host(HOST)) == pytest.approx(HOUR_S, abs=20)
+
+
+def test_an_owner_that_only_renews_hears_of_a_reminder(server: Forgetful) -> None:
+    """It has nothing to commit."""
+    other = server.open()
+    cut_off = other.claim(0, OPTIONS)
+    owner = server.next_owner(server.crawl)
+    owner.reminders()
+    cut_off.lose()
+    cut_off.close()
+    cut_off.remember_hosts([silent()])
+
+    server.renew()
+
+    assert [record.host for record in owner.reminders()] == [HOST]
+
+
+def test_a_wait_is_told_when_the_server_can_be_reached_again(server: Forgetful) -> None:
+    """With the first renewal that succeeds: it was not restarted meanwhile."""
+    cut_off, owner = taken_over(server)
+    with server.stopped():
+        cut_off.remember_hosts([silent()])
+
+    server.renew()
+
+    owner.commit(Batch(applied=1))
+    (record,) = owner.reminders()
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+
+
+def test_a_reminder_shortens_no_wait(server: Forgetful) -> None:
+    """The present owner was asked for a longer one: its record stays, and it is told nothing."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[silent(2 * HOUR_S)]))
+    key = server.crawl.keys.of_shard(0, "h")
+    before = server.crawl.server.ask("HGET", key, HOST)
+
+    cut_off.remember_hosts([silent()._replace(updated_at=time.time() - 60)])
+
+    assert server.crawl.server.ask("HGET", key, HOST) == before
+    assert owner.reminders() == []
 
 
 def test_nothing_is_written_to_a_server_that_forgot_nothing(server: Forgetful) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMMIT_S = 1.0  # from an answer to its commit, at most
 LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
+TELL_S = 2 * LEARN_S  # from the end of a disturbance until a wait is told and heard
 _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER, Fault.FAILOVER)
 _OF_ALL = 0.3  # how often something that can happen to one link happens to all of them
 _REPLICA_S = 8.0  # that a member reaches a read-only replica after a failover, at most
@@ -80,11 +81,22 @@ class FleetFaults:
         is_unheard = any(first <= at <= last for first, last in spans)
         return not is_unheard and not self._was_forgotten(member, at)
 
-    def was_told(self, told: ToldMember) -> bool:
-        """Return whether a wait that a member was told came to be known to the others."""
-        spans = chain(self._members[told.member].unheard, self._unheard)
-        is_unheard = any(first <= told.at <= last for first, last in spans)
-        return not is_unheard and not self.was_lost(told)
+    def was_told(self, told: ToldMember, asker: int, now: float) -> bool:
+        """Return whether one that asks now must know of a wait that another member was told.
+
+        What could not be heard is told when the link is back, and the present owner hears it then.
+        """
+        if self.was_lost(told):
+            return False
+        both = (self._members[told.member].unheard, self._members[asker].unheard)
+        known_at = told.at
+        for first, last in sorted(chain(*both, self._unheard)):
+            if first <= known_at <= last:
+                known_at = last + TELL_S
+        forgotten = chain(self._members[told.member].forgotten, self._forgotten)
+        if known_at > told.at and any(a <= known_at and told.at <= b for a, b in forgotten):
+            return False  # the server may have forgotten what it was told
+        return known_at <= now
 
     def was_lost(self, told: ToldMember) -> bool:
         """Return whether a wait was forgotten, and could not be told again."""

@@ -17,18 +17,18 @@ from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
 from mannerly.crawler.store.valkey import batches, leases, outbox
 from mannerly.crawler.store.valkey.host_codec import pack_host
 from mannerly.crawler.store.valkey.reminders import Reminders
-from mannerly.crawler.store.valkey.shard import ValkeyShard
+from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
 from .world import simulate_fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.model import HostRecord
     from mannerly.crawler.store.base import ShardOptions, WorkerCard
-    from mannerly.crawler.store.valkey.client import ValkeyServer
+    from mannerly.crawler.store.valkey.client import Call, Command, ValkeyServer
     from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
@@ -83,7 +83,7 @@ def _without_what_was_under_way(
         for host, queued in list(shard.queued_hosts()):
             (first,) = shard.queued(host, after=(-1, -1), limit=1)
             _pop(shard, host, first.priority, queued)
-        shard.load()
+        shard.load(shard._server.ask_all(load_commands(shard._base)))
     return shard
 
 
@@ -97,13 +97,16 @@ def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
     server.ask("HINCRBY", f"{base}s", "queued", -1)
 
 
-_calls = ModelLink.calls
+_run = ModelLink._run
 
 
-def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
+def _with_own_time(
+    self: ModelLink, calls: Iterable[Call], commands: Sequence[Command]
+) -> tuple[list[Any], list[Any]]:
     """Tell every script what time it is here."""
     wall_ms = int(self.wall() * 1000)
-    return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
+    told = [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls]
+    return _run(self, told, commands)
 
 
 _renew = leases.ValkeyFleet.renew
@@ -121,10 +124,10 @@ def _sure_from_the_answer(self: leases.ValkeyFleet, card: WorkerCard, *, now: In
 _load = ValkeyShard.load
 
 
-def _load_or_keep(self: ValkeyShard) -> None:
+def _load_or_keep(self: ValkeyShard, left: list[Any]) -> None:
     """Begin with a shard; if that fails, do not let go of it."""
     try:
-        _load(self)
+        _load(self, left)
     except StoreAway:
         self.close = lambda: None  # type: ignore[method-assign]
         raise
@@ -160,7 +163,7 @@ PLANTED = (
     Planted(
         "leases by the client's clock",
         edits=(("local now = now_ms()", "local now = A.wall or now_ms()"),),
-        patches=((ModelLink, "calls", _with_own_time),),
+        patches=((ModelLink, "_run", _with_own_time),),
     ),
     Planted(
         "next instant not kept",
@@ -181,6 +184,12 @@ PLANTED = (
         "no hold after a restart",
         edits=(("if tonumber(held[6]) > now then", "if false then"),),
         kinds=(Fault.UNKNOWN_OWNER,),
+    ),
+    Planted(
+        "waits that could not be committed are not told",
+        patches=((Reminders, "owe", lambda *_: None),),
+        kinds=(Fault.CUT, Fault.STOP),
+        plan=replace(SMALL, refusals=0.3, faults=16),
     ),
     Planted(
         "waits that the server forgot are not told again",

@@ -24,13 +24,13 @@ letters are posted a second time, which brings nothing new.
 
 A shard with more than MARK unread links gets no more for a while: they stay with the sender.
 
-The letters of all shards of a process are posted in one exchange (`post`), with one call for each
-shard that they go to.
+The letters of all shards of a process are posted in one exchange (`Posting`), with one call for
+each shard that they go to.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .letters import Letter, LetterStream, stream_of
 from .packing import pack_candidates
@@ -51,6 +51,10 @@ LOOK_S = 10.0
 SETTLED_S = 10.0  # a log is on disk within 2 s; a replica lacks 10 s at most (min-replicas-max-lag)
 _PIECE = 200  # letters that are read at once
 _STREAMS = 1000  # of the letters of one call
+
+
+# Letters of one stream that can be posted, and the last one before them that has left the outbox.
+_Part: TypeAlias = "tuple[Outbox, LetterStream, int, list[Letter]]"
 
 
 class Way:
@@ -307,45 +311,63 @@ def _exchange(asked: Sequence[tuple[Outbox, LetterStream, Command]]) -> list[byt
     return asked[0][0].server.ask_all([command for _, _, command in asked]) if asked else []
 
 
-def post(outboxes: Sequence[Outbox], mail: Mailbox) -> int:
-    """Post the letters of some shards, which are committed; return how many links that were."""
-    look([outbox for outbox in outboxes if outbox.wants_to_look])
-    by_shard: dict[int, list[tuple[Outbox, LetterStream, int, list[Letter]]]] = {}
-    for outbox in outboxes:
-        for stream, passed, letters in outbox.ready():
-            by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
-    if not by_shard:
-        return 0
-    first = outboxes[0]
-    pieces = [
-        (shard, parts[start : start + _STREAMS])
-        for shard, parts in by_shard.items()
-        for start in range(0, len(parts), _STREAMS)
-    ]
-    calls: list[Call] = []
-    for shard, parts in pieces:
-        payload: Payload = {
-            "id": first.crawl,
-            "streams": [stream.name_at_receiver(outbox.shard) for outbox, stream, _, _ in parts],
-            "passed": [passed for _, _, passed, _ in parts],
-            "letters": [[each for one in letters for each in one] for *_, letters in parts],
-        }
-        calls.append(("post", [first.keys.shard(shard)], payload))
-    count = 0
-    behind: list[Outbox] = []  # with letters behind a gap
-    for (shard, parts), answer in zip(pieces, first.server.calls(calls), strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        unread, *cursors = answer
-        for at, (outbox, stream, _, letters) in enumerate(parts):
-            count += outbox.posted(stream, *cursors[2 * at : 2 * at + 2])
-            if unread > MARK:
-                outbox.hold_back(stream)
-            if letters and outbox not in behind:
-                behind.append(outbox)
-        mail.arrived(shard)
-    look(behind)
-    return count
+class Posting:
+    """The letters of some shards that can be posted; all of them are committed."""
+
+    def __init__(self, outboxes: Sequence[Outbox], mail: Mailbox) -> None:
+        look([outbox for outbox in outboxes if outbox.wants_to_look])
+        self._mail = mail
+        by_shard: dict[int, list[_Part]] = {}
+        for outbox in outboxes:
+            for stream, passed, letters in outbox.ready():
+                by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
+        self.shards = by_shard.keys()  # that get letters
+        self._pieces = [
+            (shard, parts[start : start + _STREAMS])
+            for shard, parts in by_shard.items()
+            for start in range(0, len(parts), _STREAMS)
+        ]
+
+    def calls(self) -> list[Call]:
+        """Return the calls that post them; their answers go to `answered`."""
+        calls: list[Call] = []
+        for shard, parts in self._pieces:
+            first = parts[0][0]
+            payload: Payload = {
+                "id": first.crawl,
+                "streams": [
+                    stream.name_at_receiver(outbox.shard) for outbox, stream, _, _ in parts
+                ],
+                "passed": [passed for _, _, passed, _ in parts],
+                "letters": [[each for one in letters for each in one] for *_, letters in parts],
+            }
+            calls.append(("post", [first.keys.shard(shard)], payload))
+        return calls
+
+    def answered(self, answers: Sequence[Any]) -> int:
+        """Note which letters have arrived; return how many links that were."""
+        count = 0
+        behind: list[Outbox] = []  # with letters behind a gap
+        for (shard, parts), answer in zip(self._pieces, answers, strict=True):
+            if isinstance(answer, Exception):
+                raise answer
+            unread, *cursors = answer
+            for at, (outbox, stream, _, letters) in enumerate(parts):
+                count += outbox.posted(stream, *cursors[2 * at : 2 * at + 2])
+                if unread > MARK:
+                    outbox.hold_back(stream)
+                if letters and outbox not in behind:
+                    behind.append(outbox)
+            self._mail.arrived(shard)
+        look(behind)
+        return count
+
+
+def post(outbox: Outbox, mail: Mailbox) -> int:
+    """Post the letters of one shard, which are committed; return how many links that were."""
+    posting = Posting([outbox], mail)
+    calls = posting.calls()
+    return posting.answered(outbox.server.calls(calls)) if calls else 0
 
 
 def _keep(streams: set[LetterStream], stream: LetterStream, *, is_in: bool) -> None:
