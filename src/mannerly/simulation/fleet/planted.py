@@ -186,12 +186,6 @@ PLANTED = (
         kinds=(Fault.UNKNOWN_OWNER,),
     ),
     Planted(
-        "waits that could not be committed are not told",
-        patches=((Reminders, "owe", lambda *_: None),),
-        kinds=(Fault.CUT, Fault.STOP),
-        plan=replace(SMALL, refusals=0.3, faults=16),
-    ),
-    Planted(
         "waits that the server forgot are not told again",
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
