@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import httpx
 
-from .transports import AsyncPolite, Polite, kinds_of
+from .transports import AsyncSlotTransport, SlotTransport, kinds_of
 
 _KINDS = kinds_of(httpx)
 
 
-class PoliteTransport(Polite, httpx.BaseTransport):
+class PoliteTransport(SlotTransport, httpx.BaseTransport):
     """A transport that keeps the pace of every host, for `httpx.Client`."""
 
     _kinds = _KINDS
@@ -23,7 +23,7 @@ class PoliteTransport(Polite, httpx.BaseTransport):
         return httpx.HTTPTransport()
 
 
-class AsyncPoliteTransport(AsyncPolite, httpx.AsyncBaseTransport):
+class AsyncPoliteTransport(AsyncSlotTransport, httpx.AsyncBaseTransport):
     """A transport that keeps the pace of every host, for `httpx.AsyncClient`."""
 
     _kinds = _KINDS

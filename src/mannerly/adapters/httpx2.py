@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import httpx2
 
-from .transports import AsyncPolite, Polite, kinds_of
+from .transports import AsyncSlotTransport, SlotTransport, kinds_of
 
 _KINDS = kinds_of(httpx2)
 
 
-class PoliteTransport(Polite, httpx2.BaseTransport):
+class PoliteTransport(SlotTransport, httpx2.BaseTransport):
     """A transport that keeps the pace of every host, for `httpx2.Client`."""
 
     _kinds = _KINDS
@@ -23,7 +23,7 @@ class PoliteTransport(Polite, httpx2.BaseTransport):
         return httpx2.HTTPTransport()
 
 
-class AsyncPoliteTransport(AsyncPolite, httpx2.AsyncBaseTransport):
+class AsyncPoliteTransport(AsyncSlotTransport, httpx2.AsyncBaseTransport):
     """A transport that keeps the pace of every host, for `httpx2.AsyncClient`."""
 
     _kinds = _KINDS

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class SlotOptions(TypedDict, total=False):
-    """How a request waits for its slot.
+    """The options of an adapter that say how a request waits for its slot.
 
-    deadline_s: the longest wait in seconds, then `TimeoutError`; default None: without a limit.
-    wait_when_open: also wait while the host's breaker is open or a long Retry-After is pending;
-        default False: raise `CircuitOpen` or `HostUnavailable`.
+    - `deadline_s`: the longest wait in seconds, then `TimeoutError`; default None: no limit
+    - `wait_when_open`: also wait while the host's breaker is open or a long Retry-After is pending;
+      default False: raise `CircuitOpen` or `HostUnavailable`
     """
 
     deadline_s: float | None

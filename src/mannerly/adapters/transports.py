@@ -54,7 +54,7 @@ def _traced(request: Any, trace: Callable[[str, Any], Any]) -> Iterator[None]:
         request.extensions = given
 
 
-class Polite:
+class SlotTransport:
     """A transport for threads, around one of the client's own.
 
     Args:
@@ -103,8 +103,8 @@ class Polite:
         raise NotImplementedError
 
 
-class AsyncPolite:
-    """The same for asyncio. For the arguments see `Polite`."""
+class AsyncSlotTransport:
+    """The same for asyncio. For the arguments see `SlotTransport`."""
 
     _kinds: Kinds
 
