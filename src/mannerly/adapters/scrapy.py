@@ -1,4 +1,4 @@
-"""Politeness for Scrapy (2.14 or newer): `ADDONS = {"mannerly.adapters.scrapy.Polite": 0}`.
+"""Politeness for Scrapy (2.15 or newer): `ADDONS = {"mannerly.adapters.scrapy.Polite": 0}`.
 
 The add-on wraps the download handlers of http and https. A request waits for its slot where Scrapy
 counts it as a transfer of its host, so a slow host takes CONCURRENT_REQUESTS_PER_DOMAIN places and
