@@ -6,12 +6,11 @@ import ast
 import asyncio
 import doctest
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -20,6 +19,7 @@ import typer
 
 from docs import generate
 from mannerly import politeness
+from mannerly.adapters.requests import PoliteAdapter
 from mannerly.cli import app
 from mannerly.politeness import Response, Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
@@ -73,25 +73,6 @@ def run_blocks(page: Path) -> dict[str, Any]:
     return space
 
 
-class ClientError(Exception):
-    """What a client raises that nobody else knows."""
-
-
-@pytest.fixture(autouse=True)
-def clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clients that the examples import, as far as they use them."""
-    errors = {
-        "httpx": ("TimeoutException", "TransportError"),
-        "aiohttp": ("ClientConnectionError",),
-        "requests": ("Timeout", "ConnectionError"),
-    }
-    for name, classes in errors.items():
-        module = ModuleType(name)
-        for kind in classes:
-            setattr(module, kind, type(kind, (ClientError,), {}))
-        monkeypatch.setitem(sys.modules, name, module)
-
-
 class Answer:
     """An answer in the words of httpx and requests, and of aiohttp."""
 
@@ -123,16 +104,6 @@ class Client:
 class AwaitedClient(Client):
     async def get(self, url: str, **_: object) -> Answer:  # type: ignore[override]
         return super().get(url)
-
-
-class BrokenClient(Client):
-    """Raises what it was given."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def get(self, url: str, **_: object) -> Answer:
-        raise self.error
 
 
 URLS = [f"https://example.com/{number}" for number in range(3)]
@@ -179,34 +150,14 @@ def test_thread_example_reports_every_answer() -> None:
     assert (snapshot.requests, snapshot.cancelled, snapshot.in_flight) == (3, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["get_with_httpx", "get_with_aiohttp", "get_with_requests"])
-@pytest.mark.parametrize("error", [None, "first", "last"])
-async def test_guide_reports_answers_and_errors(name: str, error: str | None) -> None:
-    """Each client's example tells the core what came back, and what went wrong."""
-    clock = FakeClock()
-    is_async = name != "get_with_requests"
-    library = sys.modules[name.removeprefix("get_with_")]
-    kinds = [value for value in vars(library).values() if isinstance(value, type)]
-    get = run_blocks(GUIDE)[name]
-    politeness = (AsyncPoliteness if is_async else ThreadedPoliteness)(Settings(), clock=clock)
-    client: Client
-    if error is not None:
-        client = BrokenClient(kinds[0 if error == "first" else -1]())
-    elif name == "get_with_httpx":
-        client = AwaitedClient(ScriptedServer(503), clock)
-    else:
-        client = Client(ScriptedServer(503), clock)
+def test_guide_opens_polite_clients() -> None:
+    """The lines for each client make a client that uses the adapter."""
+    space = run_blocks(GUIDE)
 
-    try:
-        answer = get(politeness, client, URLS[0])
-        if is_async:
-            await answer
-    except ClientError:
-        assert error is not None
-
-    host = politeness.host(URLS[0])
-    assert host is not None
-    assert (host.requests, host.failures, host.in_flight) == (1, 1, 0)
+    with space["open_requests_session"]() as session:
+        assert isinstance(session.get_adapter("http://example.com/"), PoliteAdapter)
+        assert session.get_adapter("http://a/") is session.get_adapter("https://a/")
+    assert space["open_httpx_client"]().is_closed is False
 
 
 class Redirecting:

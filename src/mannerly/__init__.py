@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .version import VERSION
 
 if TYPE_CHECKING:
+    from . import adapters as adapters
     from .crawler.crawl import Crawl, CrawlResult, acrawl, crawl
     from .crawler.options.values import OptionError
     from .crawler.page.page import Page
@@ -55,6 +56,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "adapters":
+        return import_module(f"{__name__}.adapters")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

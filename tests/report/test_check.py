@@ -19,7 +19,8 @@ from mannerly.cli import app
 if TYPE_CHECKING:
     from click.testing import Result
 
-DELAY_S = 0.3
+DELAY_S = 0.5
+JITTER_S = 0.1  # between a request and its line in the log, on a busy machine
 PACE = ("--start-rate", "50", "--max-rate", "unlimited", "--quiet")
 
 
@@ -107,8 +108,8 @@ def test_no_host_is_asked_faster_than_allowed() -> None:
         check(home, *PACE, "--delay", DELAY_S, "--exclude", "http://127.0.0.3*")
 
     assert len(other.log) > 5
-    assert min(other.gaps_s()) >= DELAY_S - 0.02
-    assert min(home.gaps_s()) >= DELAY_S - 0.02
+    assert min(other.gaps_s()) >= DELAY_S - JITTER_S
+    assert min(home.gaps_s()) >= DELAY_S - JITTER_S
 
 
 def test_a_sound_site_exits_0(tmp_path: Path) -> None:

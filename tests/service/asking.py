@@ -44,7 +44,7 @@ def page_of(location: str) -> Iterator[tuple[Child, str]]:
         ready: PageReady = child.channel.wait()
         yield child, ready.address
     finally:
-        child.close()
+        ended(child)
 
 
 def ended(child: Child) -> int | None:

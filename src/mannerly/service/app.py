@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from .dashboard import OneCrawlApi
-    from .ending import Ending
+    from .ending import LastAnswers
     from .metrics import Reading
     from .operations import Operation
     from .service import Service
 
 
 def service_app(
-    service: Service, ending: Ending, *, hosts: Iterable[str] = (), token: str | None = None
+    service: Service, ending: LastAnswers, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of a service; it runs the jobs while it is up."""
 
@@ -62,7 +62,7 @@ def service_app(
 
 
 def dashboard_app(
-    api: OneCrawlApi, ending: Ending, *, hosts: Iterable[str] = (), token: str | None = None
+    api: OneCrawlApi, ending: LastAnswers, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
     more = [_metrics(api.reading)]
@@ -84,7 +84,7 @@ def _app(
     operations: list[Operation],
     more: list[Route],
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None,
-    ending: Ending,
+    ending: LastAnswers,
     hosts: Iterable[str],
     token: str | None,
 ) -> ASGIApp:

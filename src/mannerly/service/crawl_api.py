@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stored import StoredCrawl
 
-    from .ending import Ending
+    from .ending import LastAnswers
     from .live_crawl import LiveCrawl
 
 MOST_HOSTS = 1000  # in one answer
@@ -66,7 +66,7 @@ class HostChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CrawlApi:
     """The operations on crawls that `find` returns by their id; it raises a Problem for others."""
 
-    def __init__(self, find: Callable[[str], LiveCrawl], ending: Ending) -> None:
+    def __init__(self, find: Callable[[str], LiveCrawl], ending: LastAnswers) -> None:
         self._find = find
         self._ending = ending
         self._reports = Reports()

@@ -24,13 +24,13 @@ from mannerly.crawler.stored import open_crawl
 from .app import dashboard_app
 from .beside import PageReady
 from .crawl_api import CrawlApi
-from .ending import Ending
+from .ending import LastAnswers
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import Operation, decoded, json_answer, wrong_values
 from .problems import Problem, not_found
-from .server import Server
+from .server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ CONTROL_S = 1.0  # between two looks at what control records have changed
 class OneCrawlApi:
     """The operations on the only crawl of a page: control records, as the command writes them."""
 
-    def __init__(self, live: LiveCrawl, ending: Ending) -> None:
+    def __init__(self, live: LiveCrawl, ending: LastAnswers) -> None:
         self._live = live
         self._ending = ending
 
@@ -152,11 +152,11 @@ def main(channel: Channel) -> None:
 
 async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> None:
     live = LiveCrawl(order.name, order.location, order.limits)
-    ending = Ending()
+    ending = LastAnswers()
     api = OneCrawlApi(live, ending)
     app = dashboard_app(api, ending, hosts=order.allow_hosts, token=order.token)
     config = uvicorn.Config(app, log_level="critical", server_header=False, lifespan="off")
-    server = Server(config, ending, has_signals=False)  # it ends with the crawl
+    server = WebServer(config, ending, has_signals=False)  # it ends with the crawl
     serving = asyncio.create_task(server.serve([opened]))
     host, port = opened.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

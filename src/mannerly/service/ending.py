@@ -25,8 +25,8 @@ LAST_ANSWERS_S = 1.0
 _REFUSALS_S = 0.5  # for the answers 503 to be sent
 
 
-class Ending:
-    """The end of one server: those who serve ask for it, and one calls `end`."""
+class LastAnswers:
+    """The requests that one server has to answer before it ends."""
 
     def __init__(self) -> None:
         self._begun = asyncio.Event()

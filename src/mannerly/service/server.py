@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
-    from .ending import Ending
+    from .ending import LastAnswers
 
 LAST_BYTES_S = 0.5  # for clients to take what was written to their connections
 _LOOKS = 20  # in this time, whether all have
 STUCK_S = 10.0  # then even requests are left behind that cannot be cancelled: a disk that hangs
 
 
-class Server(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """Serve until told to end; then answer what is under way, as `ending` says, and end.
 
     Args:
@@ -32,7 +32,9 @@ class Server(uvicorn.Server):
         has_signals: SIGINT and SIGTERM end it; otherwise `should_exit` alone.
     """
 
-    def __init__(self, config: uvicorn.Config, ending: Ending, *, has_signals: bool = True) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ending: LastAnswers, *, has_signals: bool = True
+    ) -> None:
         super().__init__(config)
         config.timeout_graceful_shutdown = round(STUCK_S)
         self._ending = ending

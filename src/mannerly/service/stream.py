@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from .ending import Ending
+    from .ending import LastAnswers
 
 INTERVAL_S = 0.25
 ALIVE_S = 15.0  # between two comments while nothing changes, so that a dead connection is noticed
@@ -36,7 +36,7 @@ class LiveStream:
         self._encoded = (-1, b"")
         self.readers = 0
 
-    def response(self, ending: Ending) -> StreamingResponse:
+    def response(self, ending: LastAnswers) -> StreamingResponse:
         """Return an answer that goes on until the end; it counts as a reader from now on."""
         self.readers += 1
         return _Counted(
@@ -46,7 +46,7 @@ class LiveStream:
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    async def _events(self, ending: Ending) -> AsyncIterator[bytes]:
+    async def _events(self, ending: LastAnswers) -> AsyncIterator[bytes]:
         sent, quiet_s, is_last = -1, 0.0, False
         while not is_last:
             is_last = ending.has_begun

@@ -12,7 +12,7 @@ import pytest
 from tests.crawler.frontier.virtual_crawl import html, virtual_crawl
 from tests.crawler.runtime.harness import modest
 
-from mannerly.crawler.fetch.fake import FakeReply, VirtualClock
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.store.fleet import SHARED, Fleet, LeaseLost
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.crawler.frontier.virtual_crawl import Asked
 
+    from mannerly.crawler.model import Fetched
     from mannerly.crawler.store.base import Batch, Committed, ShardStore, StoreError
 
 HOST = "http://a.test"
@@ -47,7 +48,7 @@ class _Written:
         if batches:
             self.shards.append(len(batches))
             self._first = self._first or batches[0][0]
-        self._work(meanwhile)
+        self.work(meanwhile)
         return [
             LeaseLost("another run has it") if self._is_lost(store) else store.commit(batch)
             for store, batch in batches
@@ -58,10 +59,10 @@ class _Written:
     ) -> list[Committed]:
         for store in stores:
             store.deliver()
-        self._work(meanwhile)
+        self.work(meanwhile)
         return [store.receive(limit) for store in stores]
 
-    def _work(self, meanwhile: Callable[[], None]) -> None:
+    def work(self, meanwhile: Callable[[], None]) -> None:
         for _ in range(2):
             self._clock.advance(self._takes_s / 2)
             meanwhile()
@@ -239,6 +240,42 @@ def test_answers_that_come_while_the_store_works_are_taken_once() -> None:
     assert len(crawled.pages) == len(hosts) * 101
     gaps = [after.t - first.t for each in by_host.values() for first, after in pairwise(each)]
     assert min(gaps) >= 0.02 - 1e-9
+
+
+def test_nothing_leaves_between_an_answer_and_what_is_learned_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer may be a refusal: while one waits to be taken, the sockets are left alone."""
+    links = [f"/{number}" for number in range(100)]
+    clock = VirtualClock()
+    fleet = _Written(clock, takes_s=0.05)
+    passes: list[list[int]] = [[]]  # the answers of each look at the sockets
+    met: list[list[int]] = []  # those of them while the store worked
+    wait, work = FakeFetcher.wait, fleet.work
+
+    def noted_wait(fetcher: FakeFetcher, timeout_s: float) -> list[Fetched]:
+        answers = wait(fetcher, timeout_s)
+        passes[-1].append(len(answers))
+        return answers
+
+    def noted_work(meanwhile: Callable[[], None]) -> None:
+        passes.append([])
+        work(meanwhile)
+        met.append(passes[-1])
+        passes.append([])
+
+    monkeypatch.setattr(FakeFetcher, "wait", noted_wait)
+    monkeypatch.setattr(fleet, "work", noted_work)
+    crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        [f"http://{letter}.test/" for letter in "abcd"],
+        shards=16,
+        fleet=cast("Fleet", fleet),
+        clock=clock,
+    )
+
+    assert any(sum(each) for each in met)
+    assert not any(sum(each[:-1]) for each in met)
 
 
 def test_an_answer_for_a_shard_that_is_lost_meanwhile_is_dropped() -> None:

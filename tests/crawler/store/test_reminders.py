@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
@@ -18,13 +18,15 @@ from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import merged
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
+from mannerly.crawler.store.valkey.reminders import KEPT_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mannerly.crawler.store.valkey.shard import ValkeyShard
 
+T = TypeVar("T")
 OPTIONS = ShardOptions(1000)
 HOUR_S = 3600.0
 HOST = "a.example"
@@ -72,9 +74,15 @@ class Forgetful:
 
     def renew(self) -> list[int]:
         card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
+        return self._until_it_is_back(lambda: self.crawl.fleet.renew(card, now=time.monotonic()))
+
+    def tell(self) -> None:
+        self._until_it_is_back(self.crawl.reminders.tell)
+
+    def _until_it_is_back(self, call: Callable[[], T]) -> T:
         while True:
             try:
-                return self.crawl.fleet.renew(card, now=time.monotonic())
+                return call()
             except StoreAway:
                 time.sleep(0.05)
 
@@ -160,6 +168,25 @@ def test_a_wait_of_a_shard_that_was_handed_over_holds_for_the_next_owner(
     server.renew()
 
     assert not other.is_lost
+    assert wait_s(server.next_owner().host(HOST)) == pytest.approx(HOUR_S, abs=20)
+
+
+def test_a_wait_that_was_told_again_is_told_again_after_the_next_loss(server: Forgetful) -> None:
+    """A server may fail again soon: what it was reminded of is as new as what was written."""
+    owner = server.crawl.claim(0, OPTIONS)
+    server.save()
+    owner.commit(Batch(hosts=[silent()]))
+    server.forget()
+    server.renew()
+    began = time.monotonic()
+    for turns in (1, 2):  # what was written before is dropped
+        server.crawl.server.mono = lambda turns=turns: began + turns * KEPT_S
+        server.tell()
+        server.crawl.reminders.note(0, [])
+        server.forget()
+
+    server.tell()
+
     assert wait_s(server.next_owner().host(HOST)) == pytest.approx(HOUR_S, abs=20)
 
 

@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from mannerly.crawler.store.valkey import batches, leases
+from mannerly.crawler.runtime.fleet_worker import FleetWorker
+from mannerly.crawler.store.base import StoreInUse
+from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
+from mannerly.crawler.store.valkey import batches, leases, outbox
 from mannerly.crawler.store.valkey.host_codec import pack_host
 from mannerly.crawler.store.valkey.reminders import Reminders
-from mannerly.crawler.store.valkey.shard import load_commands
+from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
@@ -24,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.store.base import ShardOptions
+    from mannerly.crawler.store.base import ShardOptions, WorkerCard
     from mannerly.crawler.store.valkey.client import Call, Command, ValkeyServer
-    from mannerly.crawler.store.valkey.shard import ValkeyShard
+    from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
 
@@ -106,6 +109,47 @@ def _with_own_time(
     return _run(self, told, commands)
 
 
+_renew = leases.ValkeyFleet.renew
+
+
+def _sure_from_the_answer(self: leases.ValkeyFleet, card: WorkerCard, *, now: Instant) -> list[int]:
+    """Count a lease from the answer to a renewal, up to its end."""
+    lost = _renew(self, card, now=now)
+    for shard in self.claimed.values():
+        if shard.sure_until == now + self.lease_s - MARGIN_S:
+            shard.sure_until = self._crawl.mono() + self.lease_s
+    return lost
+
+
+_load = ValkeyShard.load
+
+
+def _load_or_keep(self: ValkeyShard, left: list[Any]) -> None:
+    """Begin with a shard; if that fails, do not let go of it."""
+    try:
+        _load(self, left)
+    except StoreAway:
+        self.close = lambda: None  # type: ignore[method-assign]
+        raise
+
+
+def _claim_or_keep(self: FleetWorker, number: int) -> bool:
+    """Claim a shard; if something fails afterwards, do not let go of it."""
+    if not self.engine.shards.may_add(number):
+        return False
+    try:
+        self._take(number, self._opener.claim(number, patience_s=0.0))
+    except (StoreInUse, LeaseLost):
+        return False
+    return True
+
+
+def _passed_at_once(self: outbox.Way, read: int, now: Instant) -> None:
+    """Drop letters as soon as they are read, in a cluster too."""
+    self.read, self.read_at = read, now
+    self.passed = max(self.passed, read)
+
+
 PLANTED = (
     Planted(
         "no fencing",
@@ -146,5 +190,33 @@ PLANTED = (
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
         plan=replace(SMALL, refusals=0.1),
+    ),
+    Planted(
+        "a claim that fails half-way is kept",
+        patches=(
+            (ValkeyShard, "load", _load_or_keep),
+            (FleetWorker, "_claim", _claim_or_keep),
+        ),
+        kinds=(Fault.BREAK, Fault.JOIN, Fault.KILL),
+    ),
+    Planted(
+        "a lease counted from the answer to its end",
+        patches=((leases.ValkeyFleet, "renew", _sure_from_the_answer),),
+        kinds=(Fault.SLOW,),
+        plan=replace(
+            SMALL,
+            members=2,
+            servers=(24,),
+            shards=24,
+            hosts=48,
+            crawl_delays_s=(0.0, 5.0),
+            slow_s=(1.9, 2.0),
+        ),
+    ),
+    Planted(
+        "letters dropped before replicas have them",
+        patches=((outbox.Way, "settle", _passed_at_once),),
+        kinds=(Fault.FAILOVER,),
+        plan=replace(SMALL, servers=(3,), shards=2, hosts=40, pages=2, others=0, host_fan_out=1),
     ),
 )

@@ -159,11 +159,11 @@ class ValkeyFleet:
             else:
                 shard.lose()
                 lost.append(shard.number)
-        for number in lost:
-            self.claimed[number].close()
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         crawl.reminders.look()
+        for number in lost:  # not before: after an error the next renewal has to return them
+            self.claimed[number].close()
         return lost
 
     # ------------------------------------------------------------------ several shards at once

@@ -1,10 +1,12 @@
 """Waits of hosts that the server may not know: it is told by the process that knows them.
 
-**Forgotten.** A server that was restarted may have lost its last second, and with it a Retry-After
-or a Crawl-delay. The owner of such a shard has to let go of it, and the next owner would know what
-the server knows. But for one lease after a restart no claim is granted (`claim.lua`). Meanwhile
-every process that lives tells the server again what it has written in the last KEPT_S, and what it
-was told since: also of shards that it has handed over meanwhile, or whose claim the server forgot.
+**Forgotten.** A server that was restarted may have lost its last second, a replica that was
+promoted the last seconds, and with them a Retry-After or a Crawl-delay. The owner of such a shard
+has to let go of it, and the next owner would know what the server knows. But for one lease after a
+restart no claim is granted (`claim.lua`). Meanwhile every process that lives tells the server again
+what it has written in the last KEPT_S, and what it was told since: also of shards that it has
+handed over meanwhile, or whose claim the server forgot. What it has told again counts as written
+then, because the next server may forget that, too.
 
 **Owed.** A process that is cut off from the server may be asked for a wait, and lose its shard
 before it can commit that. It tells the server when it can, with no token: the shard has another
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
     from .keys import CrawlKeys
 
-KEPT_S = 10.0  # more than a server loses, and the time until its restart is noticed (a renewal)
+KEPT_S = 20.0  # more than a replica lacks (10 s), and the time until a failover is noticed (5 s)
 _TRIES = 3  # to change a record that its owner changes at the same time; then at the next look
 
 _Waits = dict[tuple[int, str], str]  # packed records, by shard and host
@@ -121,6 +123,7 @@ class Reminders:
                 before = unpacked_on_server(data, keys[shard]) if data else HostRecord(host)
                 after = merged(before, unpacked_on_server(packed.encode(), keys[shard]))
                 if after != before:
+                    self._new[shard, host] = packed
                     changes += (host, (data or b"").decode(), packed_on_server(after))
             if changes:
                 payload = {"id": self._crawl, "changes": changes}

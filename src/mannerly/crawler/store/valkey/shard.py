@@ -362,17 +362,17 @@ class ValkeyShard(ValkeyReader, ShardStore):
         key = self._base + "i"
         found: list[Candidate] = []
         cursors: dict[str, int] = {}
-        count = 0
+        read: list[str] = []
         for letter in letters:
-            if count and len(found) >= limit:
+            if read and len(found) >= limit:
                 break
             stream, number, links = unpack_letter(letter, key)
             found += links
             cursors[stream] = number
-            count += 1
-        if count == len(letters) < LETTERS:
+            read.append(f"{stream} {number}")
+        if len(read) == len(letters) < LETTERS:
             self._mail.seen(self.number, 0)
-        if not count:
+        if not read:
             return
         hosts: dict[str, int] = {}
         payload: Payload = {
@@ -381,7 +381,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             "hosts": list(hosts),
             "streams": list(cursors),
             "numbers": list(cursors.values()),
-            "count": count,
+            "letters": read,
             "links": len(found),
         }
         self._begin(

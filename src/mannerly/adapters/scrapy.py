@@ -1,0 +1,136 @@
+"""Politeness for Scrapy (2.15 or newer): `ADDONS = {"mannerly.adapters.scrapy.Polite": 0}`.
+
+The add-on wraps the download handlers of http and https. A request waits for its slot where Scrapy
+counts it as a transfer of its host, so a slow host takes CONCURRENT_REQUESTS_PER_DOMAIN places and
+no more. Retries, hops of redirects and robots.txt are requests of their own there. Scrapy's own
+DOWNLOAD_DELAY and AutoThrottle stay in force; leave them off to be as fast as each host allows.
+
+Settings, all optional:
+
+    MANNERLY_SETTINGS    settings of the politeness core: {"max_rate": 2}
+    MANNERLY_MEMORY      a file in which what was learned is kept for the next run
+
+Unless you set it, CONCURRENT_REQUESTS is 128 instead of 16: requests that wait for a slow host must
+not keep others from their turn. It needs the asyncio reactor, which is Scrapy's default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Self, cast
+from weakref import WeakKeyDictionary
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from mannerly.politeness import Settings
+from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.errors import HostUnavailable
+from mannerly.politeness.memory.sqlite import SqliteMemory
+from mannerly.politeness.model import ErrorKind
+
+from .sending import sending
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy import Request
+    from scrapy.core.downloader.handlers import DownloadHandlerProtocol
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from .sending import Kinds
+
+CONCURRENT_REQUESTS = 128
+_WRAPPED = "MANNERLY_WRAPPED_HANDLERS"  # the handlers that were set before, by scheme
+_KINDS: Kinds = (
+    (DownloadTimeoutError, ErrorKind.TIMEOUT),
+    (CannotResolveHostError, ErrorKind.DNS),
+    (DownloadConnectionRefusedError, ErrorKind.CONNECT),
+    (ResponseDataLossError, ErrorKind.RESET),
+    (DownloadFailedError, ErrorKind.RESET),
+)
+_shared: WeakKeyDictionary[Crawler, AsyncPoliteness] = WeakKeyDictionary()
+
+
+class Polite:
+    """The add-on: it puts polite download handlers in place."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Wrap the handlers of http and https.
+
+        Raises:
+            SettingsError: a value of MANNERLY_SETTINGS is not allowed.
+        """
+        _chosen(settings)  # a mistake is found now, not with the first request
+        handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+        polite = {"http": PoliteHttp, "https": PoliteHttps}
+        settings.set(_WRAPPED, {scheme: handlers[scheme] for scheme in polite}, "addon")
+        settings["DOWNLOAD_HANDLERS"].update(polite, "cmdline")
+        settings.set("CONCURRENT_REQUESTS", CONCURRENT_REQUESTS, "addon")
+
+
+class PoliteHttp:
+    """A download handler that keeps the pace of every host, around the one that was there."""
+
+    lazy = True
+    scheme: ClassVar = "http"
+
+    def __init__(self, handler: DownloadHandlerProtocol, politeness: AsyncPoliteness) -> None:
+        self._handler = handler
+        self._politeness = politeness
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the handler that is wrapped, and share one pace between http and https."""
+        wrapped = load_object(crawler.settings[_WRAPPED][cls.scheme])
+        return cls(build_from_crawler(wrapped, crawler), _politeness_of(crawler))
+
+    async def download_request(self, request: Request) -> Response:
+        """Wait for a slot of the request's host, send it, and report what came back.
+
+        Raises:
+            IgnoreRequest: the host was given up after refusing for long.
+        """
+        try:
+            async with self._politeness.slot(request.url, wait_when_open=True) as slot:
+                with sending(slot, _KINDS):
+                    response = await self._handler.download_request(request)
+                slot.report(
+                    status=response.status,
+                    headers=cast("Mapping[str, str]", response.headers.to_unicode_dict()),
+                    nbytes=len(response.body),
+                )
+                return response
+        except HostUnavailable as error:
+            raise IgnoreRequest(str(error)) from error
+
+    async def close(self) -> None:
+        """Close the handler inside, and keep what was learned."""
+        await self._handler.close()
+        await self._politeness.aclose()
+
+
+class PoliteHttps(PoliteHttp):
+    """The same for https, whose handler may be another one."""
+
+    scheme: ClassVar = "https"
+
+
+def _politeness_of(crawler: Crawler) -> AsyncPoliteness:
+    if crawler not in _shared:
+        path = crawler.settings.get("MANNERLY_MEMORY")
+        memory = SqliteMemory(path) if path else None
+        _shared[crawler] = AsyncPoliteness(_chosen(crawler.settings), memory=memory)
+    return _shared[crawler]
+
+
+def _chosen(settings: BaseSettings) -> Settings:
+    return Settings(**settings.getdict("MANNERLY_SETTINGS"))
