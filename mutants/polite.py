@@ -305,7 +305,7 @@ POLITE = (
     Mutant(
         "let a clock that was set shorten a pause",
         "P4",
-        "crawler/shard/hosts.py",
+        "crawler/shard/remembering.py",
         "    was_left_s = until - record.updated_at\n",
         "    was_left_s = until - now.wall\n",
         ("crawler/shard/test_hosts.py::test_a_pause_from_before_a_reboot_is_served_in_full",),

@@ -6,7 +6,8 @@ import pytest
 
 from mannerly.crawler.model import Candidate, HostRecord, Now
 from mannerly.crawler.shard.audit import SpacingAudit
-from mannerly.crawler.shard.hosts import LONGEST_UNSURE_S, HostRecords
+from mannerly.crawler.shard.hosts import HostRecords
+from mannerly.crawler.shard.remembering import LONGEST_UNSURE_S
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings

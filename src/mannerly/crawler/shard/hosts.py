@@ -14,14 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import HostRecord
-from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.model import NEVER, Reason
-from mannerly.politeness.pace import Lesson
+
+from .remembering import left_s, remembered_of, unlearned, with_lesson
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Now
     from mannerly.crawler.store.base import ShardReader
     from mannerly.politeness import Politeness
+    from mannerly.politeness.memory.base import Remembered
     from mannerly.politeness.model import Instant
 
     from .audit import SpacingAudit
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
-LONGEST_UNSURE_S = 86_400.0  # of a wait from before a reboot: it may be over long since
 
 
 _UNKNOWN = HostRecord("")  # most hosts have counts and nothing else
@@ -142,11 +142,9 @@ class HostRecords:
         if key not in self._politeness:  # else another host of its group was here first
             learned = record if key == host else self._memory.host(key)
             if learned is not None and learned.updated_at:
-                pause_s = _left_s(
-                    learned, learned.next_at or learned.blocked_until, self._boot, now
-                )
-                open_s = _left_s(learned, learned.breaker_until, self._boot, now)
-                remembered = _remembered(learned, now.wall, pause_s, open_s)
+                pause_s = left_s(learned, learned.next_at or learned.blocked_until, self._boot, now)
+                open_s = left_s(learned, learned.breaker_until, self._boot, now)
+                remembered = remembered_of(learned, now.wall, pause_s, open_s)
                 self._politeness.recall(remembered, now=now.mono, wall=now.wall)
                 self._audit.recall(key, learned)
                 self._audit.blocked(key, now.mono + max(pause_s, open_s))
@@ -160,7 +158,7 @@ class HostRecords:
         """Wait as long as an earlier owner of a known host was asked to: no wait gets shorter."""
         key = self._politeness.key(record.host)
         waits = (record.next_at, record.blocked_until, record.breaker_until)
-        until = now.mono + max(_left_s(record, each, self._boot, now) for each in waits)
+        until = now.mono + max(left_s(record, each, self._boot, now) for each in waits)
         if until > now.mono:
             self._politeness.block(key, until, Reason.RETRY_AFTER, now=now.mono)
             self._audit.blocked(key, until)
@@ -321,10 +319,10 @@ class HostRecords:
         host = lesson.host
         counts = self._counts.get(host)
         if counts is not None:
-            self._write(counts, _learned(counts.complete(host), lesson))
+            self._write(counts, with_lesson(counts.complete(host), lesson))
         else:
             known = self._departed.get(host) or self._memory.host(host) or HostRecord(host=host)
-            self._departed[host] = _learned(known, lesson)
+            self._departed[host] = with_lesson(known, lesson)
             self._may_know_more = True
 
     def _write(self, counts: _Counts, record: HostRecord) -> None:
@@ -335,74 +333,3 @@ class HostRecords:
 def _at(instant: Instant, now: Now) -> float:
     """Return the wall time of an instant of this run; 0 if there is none."""
     return 0.0 if instant == NEVER else round(now.wall - (now.mono - instant), 3)
-
-
-def unlearned(record: HostRecord) -> HostRecord:
-    """A host as on its first day, but for its counts and the waits that it asked for."""
-    return record._replace(
-        adaptive_delay_s=0.0,
-        adaptive_delay_floor_s=0.0,
-        crawl_delay_s=0.0,
-        allowance=0.0,
-        block_s=0.0,
-        concurrency=0,
-        is_proven=False,
-        retired=None,
-        failing_since=0.0,
-        failures_in_a_row=0,
-        breaker_failures=0,
-        breaker_opens=0,
-        breaker_until=0.0,
-    )
-
-
-def _left_s(record: HostRecord, until: float, boot: str, now: Now) -> float:
-    """Return how much is left of a wait that ends at `until`; 0 if it is over.
-
-    Both ends of what was left then come from one clock, so no step of it matters. The time since
-    then is known if the machine was not rebooted. Otherwise it could only be read from the wall
-    clock, which may be a day wrong, so the wait is served in full.
-    """
-    was_left_s = until - record.updated_at
-    if boot and boot == record.boot:
-        return max(0.0, was_left_s - max(0.0, now.mono - record.updated_mono))
-    return max(0.0, min(was_left_s, LONGEST_UNSURE_S))
-
-
-def _remembered(record: HostRecord, wall: float, pause_s: float, open_s: float) -> Remembered:
-    return Remembered(
-        host=record.host,
-        lesson=Lesson(
-            delay_s=record.adaptive_delay_s,
-            floor_s=record.adaptive_delay_floor_s,
-            allowance=record.allowance,
-            block_s=record.block_s,
-            concurrency=record.concurrency,
-            is_proven=record.is_proven,
-        ),
-        crawl_delay_s=record.crawl_delay_s,
-        blocked_until=wall + pause_s,
-        updated_at=record.updated_at,
-        failing_since=record.failing_since,
-        failures_in_a_row=record.breaker_failures,
-        breaker_opens=record.breaker_opens,
-        breaker_until=wall + open_s if record.breaker_until else 0.0,
-    )
-
-
-def _learned(record: HostRecord, lesson: Remembered) -> HostRecord:
-    return record._replace(
-        adaptive_delay_s=lesson.lesson.delay_s,
-        adaptive_delay_floor_s=lesson.lesson.floor_s,
-        crawl_delay_s=lesson.crawl_delay_s,
-        allowance=lesson.lesson.allowance,
-        block_s=lesson.lesson.block_s,
-        concurrency=lesson.lesson.concurrency,
-        is_proven=lesson.lesson.is_proven,
-        blocked_until=lesson.blocked_until,
-        updated_at=lesson.updated_at,
-        failing_since=lesson.failing_since,
-        breaker_failures=lesson.failures_in_a_row,
-        breaker_opens=lesson.breaker_opens,
-        breaker_until=lesson.breaker_until,
-    )

@@ -4,7 +4,7 @@ A broken promise counts for every member that sends, with exceptions that no fle
 
 - What a member was told while the server could not hear it (its link was cut, or it was stopped)
   binds that member alone, until the member and the one that asks could tell and hear it. What it
-  was told before it died without a commit binds nobody else.
+  was told before it died without a commit binds no other.
 - What the server forgot binds all members, because the one that was told it tells the server again;
   unless that one was disturbed before it could, or the answer was under way when it let go of the
   shard.

@@ -12,7 +12,7 @@ part of it opens and closes the same file (a backup, for instance).
 
 `is_held` takes a shared lock for some microseconds, and an owner that starts in this moment is
 refused by the kernel. So owners try again: for PATIENCE_S, and for LOOKER_S if the file names no
-process that runs. Then nobody owns the lock, and it is held by one that only looks: on a busy
+process that runs. Then the lock has no owner, and is held by one that only looks: on a busy
 machine it may have lost the processor in that moment. An owner that ends takes its pid out of the
 file.
 

@@ -13,7 +13,7 @@ and was not asked for.
 
 **Two commands at once.** `recall.lua` takes a portion only if no URL was left or brought back since
 the marks were read (`recalls` counts that). Otherwise marks and logs are read again. So each URL is
-left once, whoever finds it. A command that was killed has left some portions: the next one finds
+left once, whichever command finds it. A command that was killed has left some portions: the next one finds
 their marks, and goes on.
 
 **--max-urls.** Pages that are fetched again were granted before, so they are given back. The limit
