@@ -46,6 +46,7 @@ LARGE = Plan(
     crawl_delays_s=(1400.0, 2800.0, 4200.0),
     others=0,
     host_fan_out=5000,  # a page with more would be parsed in another process, in real time
+    seed_hosts=2,  # which lead to all others
     refusals=0.002,
     is_calm=True,
 )

@@ -184,11 +184,12 @@ class ValkeyServer:
 
     def _sound(self, answers: list[Any]) -> list[Any]:
         """Return answers; the first error among them is raised."""
-        known = [self._known(each) for each in answers]
-        for answer in known:
-            if isinstance(answer, StoreError):
-                raise answer
-        return known
+        for answer in answers:
+            if isinstance(answer, Exception) and isinstance(
+                error := self._known(answer), StoreError
+            ):
+                raise error
+        return answers
 
     def change(self, *command: str | bytes | float) -> Any:
         """Run a command that changes something and may be repeated."""

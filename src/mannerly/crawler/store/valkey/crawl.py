@@ -273,7 +273,7 @@ class ValkeyCrawl:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
         rows = self.server.ask("HGETALL", self.keys.cards)
         now = self.server.time_ms(self.keys.cards) / 1000.0 if rows else 0.0
-        cards = []
+        wall, lease_s, cards = self.wall(), self.fleet.lease_s, []
         known, self._read_cards = self._read_cards, {}
         for _, value in pairs(rows):
             seen_ms, _, text = value.partition(b" ")
@@ -282,8 +282,8 @@ class ValkeyCrawl:
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
             self._read_cards[text] = card
-            if age_s < self.fleet.lease_s:
-                seen_at = self.wall() - age_s
+            if age_s < lease_s:
+                seen_at = wall - age_s
                 if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:
                     card = card._replace(seen_at=seen_at)
                 cards.append(card)
