@@ -328,7 +328,7 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
     with (
         TemporaryDirectory(prefix="mannerly-fleet-", dir=_in_memory()) as folder,
         patch.object(leases, "uuid4", _tokens(seed)),
-        patch.object(crawl, "_decode_card", lru_cache(_CARDS)(crawl._decode_card)),
+        patch.object(crawl, "_read_card", lru_cache(_CARDS)(crawl._read_card)),
     ):
         world = World(plan, seed=seed, folder=Path(folder), edits=edits)
         try:
