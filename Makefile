@@ -10,6 +10,9 @@ BENCH_STAMP := $(VENV)/.installed-bench
 AUDIT_STAMP := $(VENV)/audit/.installed
 REPLAY_STAMP := $(VENV)/replay/.installed
 
+# Tests start hundreds of processes: without compiled files each would compile all that it imports.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
         docs reference lock sbom audit clean
@@ -45,10 +48,10 @@ else
 	$(BIN)/mannerly demo $(ARGS)
 endif
 
-# Most tests of crawls wait for delays: three processes take a third of the time. Tests of real processes may
+# Half of the time of tests is waiting: six processes keep two cores busy. Tests of real processes may
 # fail for lack of CPU time beside others. So what failed is named and runs once more alone: then it must pass.
 test: $(DEV_STAMP) $(REPLAY_STAMP)  ## run every test, real servers included
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile \
+	$(BIN)/python -m pytest --numprocesses 6 --dist loadfile --no-loadscope-reorder \
 	  || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(DEV_STAMP)  ## run the tests of pure code, within half a minute

@@ -26,6 +26,7 @@ from ._fleet_growth import grow
 from ._fleet_kills import kills
 from ._fleet_partitions import partitions
 from ._fleet_two import two
+from ._fleet_waits import read_waits
 from ._fleet_world import World
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from tests.crawler.fleet.fleet_world import Fleet
     from tests.crawler.store.valkey_server import LocalServer
 
-ROUNDS = 3  # of the comparison, alternating
+    from ._fleet_waits import Waits
+
+ROUNDS = 3  # of the comparison, alternating; --rounds
 COST_HOSTS, COST_PAGES = 100, 600  # a crawl of ten seconds: the start counts in shorter ones
 FAST = ("--delay", "0.005", "--max-rate", "unlimited", "--per-host", "4", "--shards", "64")
 
@@ -67,7 +70,7 @@ def cost() -> None:
         pages = COST_HOSTS * COST_PAGES
         server_us: list[float] = []
         traffic: list[tuple[float, float]] = []
-        waits: list[float] = []
+        waits: list[Waits] = []
         for _ in range(ROUNDS):
             fleet = world.fleet(*FAST)
             fleet.program = "bench._fleet_waits"
@@ -79,9 +82,7 @@ def cost() -> None:
             server_us.append((fleet.server_cpu_s(world.server) - cpu_s) / pages * 1e6)
             now = _traffic(world.server)
             traffic.append(((now[0] - moved[0]) / pages, (now[1] - moved[1]) / pages))
-            for worker in workers:
-                waited_s, took_s = map(float, worker.waits.read_text().split())
-                waits.append(waited_s / took_s)
+            waits += [read_waits(worker.waits) for worker in workers]
             fleet.close()
             before = len(world.web.log())
             folder = world.folder / f"sqlite-{before}"
@@ -99,9 +100,25 @@ def cost() -> None:
         print(f"valkey/sqlite        {share:.0%}")
         spent = " ".join(f"{each:7.0f}" for each in server_us)
         print(f"server CPU           {spent} µs a page")
-        print(f"waiting              {' '.join(f'{each:7.1%}' for each in waits)} of its time")
+        shares = " ".join(f"{each.waited_s / each.took_s:7.1%}" for each in waits)
+        print(f"waiting              {shares} of a worker's time")
+        _show_kinds(waits, ROUNDS * pages)
         sent, got = (sum(each) / ROUNDS for each in zip(*traffic, strict=True))
         print(f"traffic              {sent:.0f} B to the server, {got:.0f} B back for a page")
+
+
+def _show_kinds(waits: Sequence[Waits], pages: int) -> None:
+    """Print how many exchanges there were for 1,000 pages, of which kind, and the waiting."""
+    kinds: dict[str, tuple[int, float]] = {}
+    for worker in waits:
+        for kind, (count, seconds) in worker.kinds.items():
+            known = kinds.get(kind, (0, 0.0))
+            kinds[kind] = known[0] + count, known[1] + seconds
+    took_s = sum(worker.took_s for worker in waits)
+    exchanges = sum(each.exchanges for each in waits)
+    print(f"exchanges            {exchanges / pages * 1000:.2f} a 1,000 pages, and the waiting:")
+    for kind, (count, seconds) in sorted(kinds.items(), key=lambda each: -each[1][1]):
+        print(f"  {kind:<18} {count / pages * 1000:7.2f} {seconds / took_s:7.2%}")
 
 
 def _traffic(server: LocalServer) -> tuple[int, int]:

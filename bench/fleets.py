@@ -9,7 +9,8 @@
     python -m bench fleets --seed 7              one run, with what happened in it
 
 Members are killed, stopped and woken, cut off one way or both ways, and join; the server restarts,
-with and without its last second, and goes away; wall clocks are wrong by up to two hours. The code
+with and without its last second, goes away, answers slowly, loses connections in the middle of
+exchanges, and is replaced by its replica; wall clocks are wrong by up to two hours. The code
 of members and store is the real one, scripts included (`mannerly.simulation.fleet`).
 
 Hosts of the large world ask for Crawl-delays of 23, 47 or 70 minutes, so 20 pages take 8 to 24

@@ -9,6 +9,7 @@ _SEGMENT_TESTS = "crawler/store/test_segments.py"
 _AGAIN = "crawler/store/test_store_sqlite.py::TestSqliteStore"
 _ACCESS = "service/access.py"
 _ACCESS_TESTS = "service/test_access.py"
+_END_TESTS = "service/test_page_ends.py"
 
 GROWN = (
     Mutant(
@@ -98,5 +99,21 @@ GROWN = (
         "        if full_at - now > 1.0 - 1 / CHANGES:",
         "        if False:",
         (f"{_ACCESS_TESTS}::test_too_many_changes_are_refused_for_a_moment",),
+    ),
+    Mutant(
+        "answer 500 when the page ends",
+        "P6",
+        "service/ending.py",
+        "                if request not in self._unanswered:\n",
+        "                if True:\n",
+        (f"{_END_TESTS}::test_report_under_way_is_refused_in_words",),
+    ),
+    Mutant(
+        "cut event streams off when the page ends",
+        "P6",
+        "service/stream.py",
+        "            is_last = ending.has_begun\n",
+        "",
+        (f"{_END_TESTS}::test_event_streams_end_whole",),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ MODULES = {
     str(file.relative_to(SOURCE)): file.read_text(encoding="utf-8")
     for file in sorted(SOURCE.rglob("*.py"))
 }
-TREES = {name: ast.parse(text) for name, text in MODULES.items()}
 
 MOST_LINES = 400
 QUESTION = re.compile(
@@ -39,6 +39,12 @@ VAGUE = re.compile(
     r"|conductor|workplace|errands?|witness|ration|hostbook)\b",
     re.IGNORECASE,
 )
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return each module as its parts; at the first call, as every process imports this file."""
+    return {name: ast.parse(text) for name, text in MODULES.items()}
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -64,7 +70,7 @@ def test_docstrings_are_sentences() -> None:
     """None begins like a question without its verb: "What a host asked for."."""
     headless = [
         f"{module}: {name}: {text.splitlines()[0]}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for name, text in docstrings(tree)
         if QUESTION.match(text)
     ]
@@ -85,7 +91,7 @@ def test_source_has_no_vague_words() -> None:
 def test_public_classes_have_different_names() -> None:
     """One name, one meaning."""
     places = defaultdict(list)
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(module)
@@ -97,7 +103,7 @@ def test_long_modules_say_why() -> None:
     """More than 400 lines are two modules, or have a reason in the docstring."""
     silent = [
         module
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if len(MODULES[module].splitlines()) > MOST_LINES
         and "is long because" not in " ".join((ast.get_docstring(tree) or "").split())
     ]

@@ -189,6 +189,21 @@ def test_seed_that_leads_to_a_login(crawl: Command) -> None:
     )
 
 
+def test_robots_txt_that_never_comes(crawl: Command) -> None:
+    """The limit that is named is the one for robots.txt, with the option that goes on without."""
+
+    def wait(connection: socket.socket, _path: str) -> bool:
+        connection.recv(1)  # until the other side gives up
+        return False
+
+    with RawServer(wait) as server:
+        outcome = crawl(server.url(), "--robots-timeout", "0.2")
+
+    assert outcome.returncode == 3
+    assert says(outcome, "no robots.txt in time (--robots-timeout", "--robots-unreachable allow")
+    assert " --timeout" not in outcome.stderr
+
+
 def test_server_that_resets(crawl: Command) -> None:
     """A server that closes every connection has problems of its own."""
 

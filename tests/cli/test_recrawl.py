@@ -424,10 +424,12 @@ def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared:
     assert len(found & site.versions.keys()) == 2
 
 
-def test_a_recrawl_without_all_records_is_refused(site: Site, tmp_path: Path) -> None:
-    """It says where they have to be, and nothing is ordered; so does one without a name."""
+def test_a_recrawl_without_its_shared_storage_is_refused(site: Site, tmp_path: Path) -> None:
+    """It names the option, and nothing is ordered; so does one without a name."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
-    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", tmp_path / "one")
+    (tmp_path / "shared").mkdir()
+    where = ["--crawl", name, "--data-dir", tmp_path / "one", "--segments", tmp_path / "shared"]
+    served("crawl", site.url, "--redis-url", url, *where, *SERVED)
     site.asked()
 
     other = served("recrawl", url, "--crawl", name, "--data-dir", tmp_path / "two")
@@ -435,10 +437,65 @@ def test_a_recrawl_without_all_records_is_refused(site: Site, tmp_path: Path) ->
     unknown = served("recrawl", url, "--crawl", "no-such-crawl")
 
     assert (other.returncode, nameless.returncode, unknown.returncode) == (2, 2, 2)
-    assert f"{COUNT + 1} records of pages are not in {tmp_path / 'two'}" in other.stderr
+    assert f"{COUNT + 1} records of pages are on shared storage" in other.stderr
     assert "--segments" in other.stderr
     assert "--crawl" in nameless.stderr
     assert not site.asked()
+
+
+def test_pages_of_another_worker_are_recrawled_in_full_and_compared_by_an_export(
+    site: Site, tmp_path: Path
+) -> None:
+    """The record of each is on another machine: an export with both directories has the change."""
+    url, name = shared_url(), f"again-{uuid4().hex[:8]}"
+    one, two = (["--data-dir", tmp_path / each] for each in ("one", "two"))
+    served("crawl", site.url, "--redis-url", url, "--crawl", name, *one, *SERVED)
+    site.versions |= {"/p3": 2, "/p5": 2, "/p40": 1}
+    site.statuses["/p7"] = 404
+    site.asked()
+
+    ran = served("recrawl", url, "--crawl", name, *two)
+
+    asked, log = Counter(path for path, _, _ in site.log if path in site.versions), site.log
+    both, alone = (
+        served("export", url, "--crawl", name, *each, "-o", "-") for each in ((*one, *two), two)
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"{COUNT + 1} pages have their record on another machine" in ran.stderr
+    assert asked == dict.fromkeys(site.versions, 1)
+    assert 304 not in {status for _, status, _ in log}
+    changes = _changes(both, site)
+    assert {path for path, change in changes.items() if change == "changed"} == {"/", "/p3", "/p5"}
+    assert (changes["/p40"], changes["/p7"]) == ("new", "removed")
+    assert Counter(changes.values())["same"] == COUNT - 3
+    assert _changes(alone, site).keys() == changes.keys()
+    assert {path for path, change in _changes(alone, site).items() if change} == {"/p40"}
+
+
+def test_a_recrawl_has_the_pages_of_max_urls_again(site: Site, tmp_path: Path) -> None:
+    """The first crawl has used them all; a joiner is not told to change what cannot be changed."""
+    url, name = shared_url(), f"again-{uuid4().hex[:8]}"
+    where = ["--crawl", name, "--data-dir", tmp_path / "one"]
+    served("crawl", site.url, "--redis-url", url, *where, *SERVED, "--max-urls", 5)
+    site.log.clear()
+
+    ran = served("recrawl", url, *where)
+
+    asked = [path for path, _, _ in site.log if path in site.versions or path == "/"]
+    other = served("crawl", site.url, "--redis-url", url, *where, "--delay", 3)
+    reported = served("report", url, "--crawl", name, "-o", tmp_path / "report.html")
+    assert ran.returncode == 0, ran.stderr
+    assert len(asked) == len(set(asked)) == 5
+    assert other.returncode == 2
+    assert "leave it out" in other.stderr
+    assert "mannerly set" not in other.stderr
+    assert reported.returncode == 1
+    assert "records of pages are missing: give the data directory" in reported.stderr
+
+
+def _changes(exported: subprocess.CompletedProcess[str], site: Site) -> dict[str, str | None]:
+    rows = [json.loads(line) for line in exported.stdout.splitlines()]
+    return {row["url"].removeprefix(site.url): row["change"] for row in rows}
 
 
 def test_a_worker_is_recrawled_by_its_directory(site: Site, tmp_path: Path) -> None:

@@ -47,6 +47,40 @@ def test_a_name_is_shown_as_it_is_given() -> None:
     assert found.exit_code == 0
 
 
+def test_a_server_without_crawls_is_said_to_have_none() -> None:
+    """With the command that makes one."""
+    with LocalServer() as server:
+        listed = CliRunner().invoke(app, ["status", server.url])
+
+    assert listed.exit_code == 0
+    assert f"no crawl in {server.url} yet: mannerly crawl SEED --redis-url" in listed.stderr
+
+
+def test_a_database_that_a_server_does_not_have_is_named() -> None:
+    """It is a mistake in the URL: exit code 2."""
+    with LocalServer() as server:
+        listed = CliRunner().invoke(app, ["status", server.url.replace("/0", "/99")])
+
+    assert listed.exit_code == 2
+    assert "has no database 99" in listed.stderr
+
+
+def test_a_misspelled_directory_does_not_make_pages_lost() -> None:
+    """`retry --missing` would fetch everything again that is in it."""
+    with LocalServer() as server:
+        create_crawl(f"{server.url}#news", new_manifest(2)).close()
+
+        tried = CliRunner().invoke(
+            app, ["retry", server.url, "--crawl", "news", "--missing", "--data-dir", "nowhere"]
+        )
+        with closing(open_crawl(f"{server.url}#news")) as crawl:
+            orders = crawl.orders()
+
+    assert tried.exit_code == 2
+    assert "nowhere (--data-dir)" in tried.stderr
+    assert orders == []
+
+
 def test_what_is_not_there_is_said_with_what_to_do() -> None:
     """The crawls of a server can be listed; a directory may be misspelled."""
     with LocalServer() as server:

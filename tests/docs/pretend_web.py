@@ -4,7 +4,7 @@ The commands stay as they are printed: `MANNERLY_PROXY` sends their requests her
 `MANNERLY_CA_FILE` makes our certificate a good one. The server plays the proxy, and every host
 behind it. Each host has the same small site; some have a character of their own:
 
-    example.org           robots.txt asks for two seconds between requests
+    example.org           robots.txt asks for a second between requests
     busy.example.com      refuses every fourth request with Retry-After: 1
     closed.example.com    robots.txt forbids everything
     members.example.com   every page answers 401
@@ -155,6 +155,6 @@ class _Host(BaseHTTPRequestHandler):
     def _robots(self, host: str) -> str:
         if host == "closed.example.com":
             return "User-agent: *\nDisallow: /\n"
-        delay = "Crawl-delay: 2\n" if host == "example.org" else ""
+        delay = "Crawl-delay: 1\n" if host == "example.org" else ""
         rules = f"User-agent: *\nDisallow: /private/\n{delay}"
         return f"{rules}Sitemap: {self.scheme}://{host}/sitemap.xml\n"

@@ -8,9 +8,9 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 from tests.exports.archive_site import Answer, archive_site
+from tests.exports.duck import ask
 from tests.exports.stored_example import PAGES, make_crawl
 
 from mannerly.crawler.crawl import Crawl
@@ -182,12 +182,10 @@ def test_parquet_has_the_records_with_their_types(tmp_path: Path) -> None:
 
     export(directory, str(target))
 
-    found = duckdb.sql(f"SELECT url, status, latency_ms, noindex, title FROM '{target}'").fetchall()
+    found = ask(f"SELECT url, status, latency_ms, noindex, title FROM '{target}'")
     wanted = [(each.url, each.status, each.latency_ms, each.noindex, each.title) for each in PAGES]
     assert sorted(found) == sorted(wanted)
-    kinds = dict(
-        duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE '{target}')").fetchall()
-    )
+    kinds = dict(ask(f"SELECT column_name, column_type FROM (DESCRIBE '{target}')"))
     assert (kinds["status"], kinds["noindex"]) == ("BIGINT", "BOOLEAN")
     assert kinds["fetched_at"] == "TIMESTAMP WITH TIME ZONE"
 
@@ -204,7 +202,7 @@ def test_parquet_folder_has_only_parts_of_the_last_export(
 
     outcome = export(directory, f"{folder}/")
 
-    ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{folder}/*.parquet'").fetchall()
+    ((count,),) = ask(f"SELECT count(*) FROM '{folder}/*.parquet'")
     assert count == outcome.records == len(PAGES)
     assert outcome.files == len(list(folder.iterdir())) == -(-len(PAGES) // 2)
 
@@ -216,7 +214,7 @@ def test_parquet_with_content(crawl: tuple[Path, str], tmp_path: Path) -> None:
 
     export(directory, str(target), content=Content.TEXT)
 
-    ((text,),) = duckdb.sql(f"SELECT content FROM '{target}' WHERE url = '{url}'").fetchall()
+    ((text,),) = ask(f"SELECT content FROM '{target}' WHERE url = '{url}'")
     assert text.startswith("Head")
 
 

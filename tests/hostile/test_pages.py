@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-import duckdb
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
+from tests.exports.duck import ask
 from tests.hostile.commands import PLAIN, run
 from tests.report.browser import browser_ends, opened
 from tests.report.hostile import TEXTS
@@ -247,18 +247,15 @@ def test_rows_of_every_format_have_the_same_texts(hostile: Hostile) -> None:
     rows = jsonl(hostile.place / "pages.jsonl")
     with (hostile.place / "pages.csv").open(newline="", encoding="utf-8") as file:
         cells = [row["title"] for row in csv.DictReader(file)]
-    query = "SELECT url, title, etag FROM read_parquet(?) ORDER BY url"
-    with duckdb.connect() as database:
-        parquet = database.execute(query, [str(hostile.place / "pages.parquet")]).fetchall()
-        (links,) = database.execute(
-            "SELECT count(*) FROM read_parquet(?) WHERE text LIKE '%<script>%'",
-            [str(hostile.place / "links.parquet")],
-        ).fetchall()
+    pages, links = (str(hostile.place / f"{name}.parquet") for name in ("pages", "links"))
+    parquet = ask("SELECT url, title, etag FROM read_parquet(?) ORDER BY url", pages)
+    is_script = "SELECT count(*) FROM read_parquet(?) WHERE text LIKE '%<script>%'"
+    ((scripts,),) = ask(is_script, links)
 
     assert sorted((row["url"], row["title"], row["etag"]) for row in rows) == parquet
     for cell, row in zip(cells, rows, strict=True):
         assert cell in (row["title"] or "", f"'{row['title']}")
-    assert links[0] >= 4
+    assert scripts >= 4
 
 
 def test_no_header_of_an_archive_comes_from_a_site(hostile: Hostile, figure: Figure) -> None:

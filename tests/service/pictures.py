@@ -1,8 +1,9 @@
-"""Take pictures of the live page, to be looked at: `python -m tests.service.pictures DIR [WHAT…]`.
+"""Take pictures of the live page and the report: `python -m tests.service.pictures DIR [WHAT…]`.
 
     few     a crawl of five hosts: four of the demonstration with a limit each, and one that is down
     many    a crawl of 5,000 hosts
     jobs    the list of jobs of a service
+    report  the report of a site with one fault of each kind
 
 Each at 400, 1280 and 2560 px, light and dark, and with the panel of a host open. Everything is
 real: servers, crawl, page and browser. It takes about a minute for each of them.
@@ -22,9 +23,13 @@ from typing import TYPE_CHECKING
 
 from tests.crawler.runtime.harness import SOURCE_PATH
 from tests.report.browser import ARGUMENTS, CHROMIUM
+from tests.report.conftest import crawl_of
+from tests.report.site import FAULTY, served
 from tests.service.running import ServiceProcess
 
+from mannerly.crawler.stored import open_crawl
 from mannerly.demo import DemoWeb, demo_sites, plain_sites
+from mannerly.report import find, write_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,12 +87,16 @@ def shoot(browser: Browser, address: str, into: Path, name: str, host: str = "")
             print(f"{name} {width} {scheme}", flush=True)
 
 
-def _opened(browser: Browser, address: str, width: int, scheme: str) -> Page:
+def _sized(browser: Browser, width: int, scheme: str) -> Page:
     height = {400: 860, 1280: 900}.get(width, 1440)
-    page = browser.new_page(
+    return browser.new_page(
         viewport={"width": width, "height": height},
         color_scheme="dark" if scheme == "dark" else "light",
     )
+
+
+def _opened(browser: Browser, address: str, width: int, scheme: str) -> Page:
+    page = _sized(browser, width, scheme)
     page.on("console", lambda each: print("console:", each.text, flush=True))
     page.on("pageerror", lambda each: print("error:", each, flush=True))
     page.set_default_timeout(60_000)
@@ -147,16 +156,37 @@ def jobs(browser: Browser, into: Path) -> None:
         shoot(browser, service.address, into, "jobs")
 
 
+def report(browser: Browser, into: Path) -> None:
+    """The report of a site with faults."""
+    with served(FAULTY) as site, tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "report.html"
+        location = crawl_of(site, Path(directory) / "crawl", text_digest="all")
+        with open_crawl(location) as crawl:
+            write_html(find(crawl), file)
+        for scheme in SCHEMES:
+            for width in WIDTHS:
+                page = _sized(browser, width, scheme)
+                page.goto(file.as_uri())
+                page.screenshot(path=into / f"report-{width}-{scheme}.png", full_page=True)
+                page.close()
+                print(f"report {width} {scheme}", flush=True)
+
+
+PICTURES = {"few": few, "many": many, "jobs": jobs, "report": report}
+
+
 def main(arguments: Sequence[str]) -> None:
     """Take the pictures."""
     from playwright.sync_api import sync_playwright
 
-    into, wanted = Path(arguments[0]), arguments[1:] or ("few", "many", "jobs")
+    if not arguments or arguments[0].startswith("-") or not {*arguments[1:]} <= {*PICTURES}:
+        sys.exit(__doc__)
+    into, wanted = Path(arguments[0]), arguments[1:] or PICTURES
     into.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         for what in wanted:
-            {"few": few, "many": many, "jobs": jobs}[what](browser, into)
+            PICTURES[what](browser, into)
         browser.close()
 
 

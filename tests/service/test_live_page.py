@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+from tests.crawler.store.valkey_server import LocalServer
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, Server, html, served
+from tests.service.asking import ended, mannerly, page_of
 
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -480,11 +482,59 @@ def test_crawl_is_paused_resumed_and_stopped(shown: Shown, seen: Opened) -> None
     assert is_paused
     assert code == 143
     assert "Not connected" in page.inner_text("#offline")
+    assert "The crawl has ended" in page.inner_text("#offline")
     assert page.is_disabled("#pause")
-    seen.messages[:] = [each for each in seen.messages if "ERR_" not in each]
+    seen.messages[:] = [each for each in seen.messages if "ERR_CONNECTION_REFUSED" not in each]
 
 
 # ---------------------------------------------------------------------- other crawls
+
+
+def test_phone_says_why_a_host_waits_and_how_long(tmp_path: Path) -> None:
+    """A row of a narrow screen has the cause and the next instant, too."""
+    require_browser()
+    asks = BUSY | {"/busy": BUSY["/busy"]._replace(headers={"Retry-After": "600"})}
+    with served(asks) as busy, crawled(tmp_path, f"{busy.home}/") as (_process, address):
+        page = browser().new_page(viewport={"width": 400, "height": 860})
+        page.goto(address)
+        row = page.locator("#hosts tr.asked_to_wait")
+        row.wait_for(timeout=60_000)
+
+        cells = [row.locator(".next"), row.locator(".why")]
+        is_shown = [cell.is_visible() for cell in cells]
+        until, why = (cell.inner_text() for cell in cells)
+        page.close()
+
+    assert is_shown == [True, True]
+    assert re.fullmatch(r"9 min \d+ s|10 min", until)
+    assert "Retry-After" in why
+
+
+def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(tmp_path: Path) -> None:
+    """Its reads hang with the store; the console has nothing but its tries to connect again."""
+    require_browser()
+    messages: list[str] = []
+    with LocalServer() as server, DemoWeb(plain_sites(1, pages=3)) as web:
+        named = ("--redis-url", server.url, "--crawl", "slow", "--data-dir", str(tmp_path))
+        done = mannerly("crawl", *web.seeds(), *named, "--max-rate", "100")
+        with page_of(f"{server.url}#slow") as (child, address):
+            page = browser().new_page()
+            page.on("console", lambda each: messages.append(each.text))
+            page.goto(address)
+            page.wait_for_selector("tr[data-host]")
+            assert server.process is not None
+            server.process.send_signal(signal.SIGSTOP)
+            with page.expect_request("**/hosts?*"):
+                pass
+
+            ended(child)
+            page.wait_for_selector("#offline:not(.hidden)")
+            said = page.inner_text("#offline")
+            page.close()
+
+    assert done.returncode == 0
+    assert "The crawl has ended" in said
+    assert [each for each in messages if "ERR_CONNECTION_REFUSED" not in each] == []
 
 
 def test_page_that_dies_costs_the_crawl_nothing(tmp_path: Path) -> None:

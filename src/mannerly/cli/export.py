@@ -9,8 +9,7 @@ import typer
 
 from mannerly.crawler.web.content_form import Content
 
-from .figures import many
-from .stored import Location, opened, require_crawl
+from .stored import Location, has_all_records, opened, require_crawl
 from .terminal import USAGE, failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
@@ -80,14 +79,8 @@ def export(
             location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet
         )
         with opened(location) as crawl:
-            missing = crawl.lost_records()
-    if missing:
-        note(
-            f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
-            "every worker, or that of --segments (--data-dir). If a disk is lost, they are fetched "
-            "again by `mannerly retry --missing`"
-        )
-    if not is_written or missing:
+            is_complete = has_all_records(crawl)
+    if not is_written or not is_complete:
         raise typer.Exit(1 if is_written else USAGE)
 
 

@@ -2,8 +2,8 @@
 
 The options are those of `resume`: a recrawl is a run of the same crawl. One that was interrupted is
 resumed by the same command, or by `mannerly resume`. With the URL of a server the command is one
-worker of the recrawl, and others may join. A page is compared with its record, so every worker has
-to have all records: on shared storage, or because it is alone.
+worker of the recrawl, and others may join. A page whose record is on another machine is asked for
+without validators, and compared when both records are read.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ def recrawl(location: Location, **options: Value | None) -> None:
     with failing_clearly():
         plan = stored_plan(location, given_options(options))
         with opened(plan.location) as crawl:
-            if lost := crawl.lost_records():
-                raise OptionError(_said_lost(lost, plan))
+            if unnamed := crawl.unnamed_records():
+                raise OptionError(_said_unnamed(unnamed))
+            if (lost := crawl.lost_records()) and not plan.configuration.value("quiet"):
+                note(_said_elsewhere(lost))
             crawl.again()
         try:
             run_plan(plan)
@@ -59,14 +61,18 @@ class RecrawlCommand(CrawlCommand):
     }
 
 
-def _said_lost(lost: int, plan: RunPlan) -> str:
-    member = plan.member
-    assert member is not None, "only a crawl in a server has records elsewhere"
+def _said_unnamed(count: int) -> str:
     return (
-        f"{many(lost, 'record')} of pages are not in {member.segments or member.data_dir}, and a "
-        "recrawl compares every page with its record: copy the files of all workers (*.log, "
-        "*.warc.gz) into one directory that all workers can reach, and give it as --segments. "
-        "Records that are lost are fetched by `mannerly retry --missing`"
+        f"{many(count, 'record')} of pages are on shared storage, and a recrawl compares every "
+        "page with its record: give its directory as --segments, to all workers"
+    )
+
+
+def _said_elsewhere(count: int) -> str:
+    return (
+        f"{many(count, 'page')} have their record on another machine: the worker that has it asks "
+        "whether the page has changed, any other fetches it in full. What has changed is known to "
+        "an export with the directories of all workers (--data-dir)"
     )
 
 

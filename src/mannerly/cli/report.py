@@ -9,7 +9,7 @@ import typer
 
 from .export import CsvRaw  # noqa: TC001 - typer reads the annotations at run time
 from .fail_on import FailOn, fail_if_broken, read_rules
-from .stored import Location, opened
+from .stored import Location, has_all_records, opened
 from .terminal import fail, failing_clearly, note, safe_term
 
 
@@ -47,11 +47,14 @@ def report(
             if csv is not None:
                 write_csv_files(findings, csv, is_raw=csv_raw)
             write_html(findings, output, csv)
+            is_complete = has_all_records(crawl)
         if not quiet:
             note(f"{findings.sentence}.")
             beside = f", its tables are in {safe_term(str(csv))}" if csv is not None else ""
             note(f"The report is in {safe_term(str(output))}{beside}")
         fail_if_broken(rules, findings.numbers)
+    if not is_complete:
+        raise typer.Exit(1)
 
 
 def _check(output: Path, csv: Path | None) -> None:

@@ -69,7 +69,7 @@ def retry(
         with opened(location) as crawl:
             total = crawl.status().total
             found = _skipped(crawl, skipped)
-            lost = crawl.lost_records() if missing else 0
+            lost = _lost(crawl) if missing else 0
             unkept = _missing(crawl, lost) if missing else 0
             if missing and not (lost or unkept or failed or given_up or skipped):
                 if not quiet:
@@ -112,6 +112,19 @@ def retry(
 def retry_command(location: str) -> str:
     """Return the command that tries everything again that failed or was given up."""
     return f"mannerly retry {shlex.quote(location)}"
+
+
+def _lost(crawl: StoredCrawl) -> int:
+    """Return how many records are lost; a directory that is not there is a mistake."""
+    from mannerly.crawler.store import record_folders
+
+    for folder in record_folders():
+        if not folder.is_dir():
+            raise OptionError(
+                f"there is no directory {folder} (--data-dir): everything in it would be fetched "
+                "again. If it is lost, leave it out; if all are lost, name an empty directory"
+            )
+    return crawl.lost_records()
 
 
 def _missing(crawl: StoredCrawl, lost: int) -> int:

@@ -31,6 +31,8 @@ _ADVICE = {
     "403": "The site refuses us. Perhaps the page needs a login, or the site wants to know who "
     "asks: --contact names you.",
     "404": "Check the URL, then run the same command again.",
+    "robots_timeout": "No page is asked for before the robots.txt is known. Wait longer for it "
+    "with --robots-timeout; --robots-unreachable allow goes on without it.",
     "blocked_address": "The name leads to a private address. If that is meant: --allow-net.",
 }
 _TLS = (

@@ -75,6 +75,8 @@ def serve(
             import uvicorn
 
             from mannerly.service.app import service_app
+            from mannerly.service.ending import Ending
+            from mannerly.service.server import Server
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("mannerly"):
                 raise
@@ -95,11 +97,13 @@ def serve(
             throttle_threshold=throttle_threshold,
             webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
-        app = service_app(service, hosts=[shown(host), *(allow_host or ())], token=token)
+        ending = Ending()
+        names = [shown(host), *(allow_host or ())]
+        app = service_app(service, ending, hosts=names, token=token)
         _log_changes()
         note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
         config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
-        uvicorn.Server(config).run()
+        Server(config, ending).run()
 
 
 def _log_changes() -> None:

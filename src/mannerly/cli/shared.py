@@ -204,6 +204,7 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
     """
     from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.settings import in_force
+    from mannerly.crawler.stored import CHANGEABLE
 
     base = settings_of(manifest)
     own = configuration.settings()
@@ -214,9 +215,10 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
             continue
         here, there = in_force(wanted, option), in_force(base, option)
         if here != there:
+            change = ", or change it for all workers with `mannerly set`"
             raise ConfigError(
                 f"{given.where} is {_shown(name, here)}, and {_shown(name, there)} in the crawl "
-                f"{location}: leave it out, or change it for all workers with `mannerly set`"
+                f"{location}: leave it out{change if name in CHANGEABLE else ''}"
             )
     for name, given in configuration.given.items():
         if name == "shards" and given.value != manifest.shards:

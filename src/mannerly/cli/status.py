@@ -85,6 +85,8 @@ def _list_crawls(url: str, *, as_json: bool) -> None:
             for each in found
         ]
         show(table(["crawl", "state", "queued", "fetched", "failed", "workers"], rows, left=2))
+        if not found and not damaged:
+            note(f"There is no crawl in {url} yet: mannerly crawl SEED --redis-url {url}")
     for name, reason in damaged.items():
         note(f"{safe_term(name)} cannot be read: {safe_term(reason)}")
     if damaged:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from .terminal import fail
+from .figures import many
+from .terminal import fail, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +61,18 @@ def require_crawl(location: str | Path) -> None:
 def when(crawl: StoredCrawl) -> str:
     """Return a note for an order to a crawl that does not run: when it takes effect."""
     return "" if crawl.store.is_running() else " (takes effect when the crawl is resumed)"
+
+
+def has_all_records(crawl: StoredCrawl) -> bool:
+    """Return whether the records of all pages can be read; if not, say what to do."""
+    missing = crawl.lost_records()
+    if missing:
+        note(
+            f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
+            "every worker, or that of --segments (--data-dir). If a disk is lost, they are fetched "
+            "again by `mannerly retry --missing`"
+        )
+    return not missing
 
 
 def _fail_missing(why: object, location: str | Path) -> NoReturn:

@@ -332,6 +332,7 @@ class Crawl(StoredCrawl):
         )
         seconds = time.monotonic() - began
         total = totals(store)
+        stats.queued = total["queued"]  # the store has the last word
         result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
         # Of a crawl in a server this run may not have the records of the seeds.
         if ending is Ending.FINISHED and not (store.fleet is not None and total["fetched"]):

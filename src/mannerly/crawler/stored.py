@@ -355,6 +355,14 @@ class StoredCrawl:
         with self.view() as opened:
             return sum(reader.missing for reader in opened.readers)
 
+    def unnamed_records(self) -> int:
+        """Return how many of these have a URL that is not known, either: they cannot be asked for.
+
+        They are on shared storage (`segments`) whose directory was not given.
+        """
+        with self.view() as opened:
+            return sum(reader.missing_unnamed for reader in opened.readers)
+
     def exclude(self, glob: str) -> None:
         """Fetch no URL that matches this glob from now on; queued ones are skipped.
 

@@ -28,6 +28,7 @@ _SHORT = {
     "first_byte_timeout": "timed out",
     "body_timeout": "timed out",
     "connect_timeout": "timed out",
+    "robots_timeout": "timed out",
     "connection_refused": "connection refused",
     "robots_unreachable": "no answer",
     "redirect_loop": "redirect loop",

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from .dashboard import OneCrawlApi
+    from .ending import Ending
     from .metrics import Reading
     from .operations import Operation
     from .service import Service
 
 
 def service_app(
-    service: Service, *, hosts: Iterable[str] = (), token: str | None = None
+    service: Service, ending: Ending, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of a service; it runs the jobs while it is up."""
 
@@ -55,17 +56,17 @@ def service_app(
         service.book.jobs()
         return PlainTextResponse("ok\n")
 
-    operations = [*JobsApi(service).operations(), *CrawlApi(service.live).operations()]
+    operations = [*JobsApi(service).operations(), *CrawlApi(service.live, ending).operations()]
     more = [Route("/readyz", readyz), _metrics(service.reading)]
-    return _app(operations, more, running, hosts, token)
+    return _app(operations, more, running, ending, hosts, token)
 
 
 def dashboard_app(
-    api: OneCrawlApi, *, hosts: Iterable[str] = (), token: str | None = None
+    api: OneCrawlApi, ending: Ending, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
     more = [_metrics(api.reading)]
-    return _app(api.operations(), more, None, hosts, token)
+    return _app(api.operations(), more, None, ending, hosts, token)
 
 
 def _metrics(reading: Callable[[], Reading]) -> Route:
@@ -83,6 +84,7 @@ def _app(
     operations: list[Operation],
     more: list[Route],
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None,
+    ending: Ending,
     hosts: Iterable[str],
     token: str | None,
 ) -> ASGIApp:
@@ -107,7 +109,7 @@ def _app(
         lifespan=lifespan,
         exception_handlers={Problem: _problem, HTTPException: _http_error},
     )
-    return Access(app, hosts=hosts, token=token)
+    return Access(ending.around(app), hosts=hosts, token=token)
 
 
 async def _problem(_request: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mannerly.live.meter import Limits
 
 PROCESS = "mannerly.service.dashboard"
+END_S = 4.0  # for the last answers; then the page is killed
 PACKAGES = ("starlette", "uvicorn", "prometheus_client")  # that the page needs
 
 
@@ -77,7 +78,7 @@ class Dashboard:
     def close(self) -> None:
         """End the page."""
         self._child.channel.close()
-        self._child.end(1.0)
+        self._child.end(END_S)
 
 
 def name_of(location: str) -> str:

@@ -9,6 +9,7 @@ Reading a store may take long: it is done in a thread, one at a time for each cr
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from http import HTTPStatus
 from pathlib import Path
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stored import StoredCrawl
 
+    from .ending import Ending
     from .live_crawl import LiveCrawl
 
 MOST_HOSTS = 1000  # in one answer
@@ -64,8 +66,9 @@ class HostChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CrawlApi:
     """The operations on crawls that `find` returns by their id; it raises a Problem for others."""
 
-    def __init__(self, find: Callable[[str], LiveCrawl]) -> None:
+    def __init__(self, find: Callable[[str], LiveCrawl], ending: Ending) -> None:
         self._find = find
+        self._ending = ending
         self._reports = Reports()
 
     def operations(self) -> list[Operation]:
@@ -220,7 +223,7 @@ class CrawlApi:
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"more than {MOST_READERS} pages are open"
             )
-        return stream.response()
+        return stream.response(self._ending)
 
     async def pages(self, request: Request) -> Response:
         """Stream the records of all pages so far: `format` jsonl (default) or csv."""
@@ -258,7 +261,7 @@ class CrawlApi:
 
         try:
             async with live.reading:
-                return await run_in_threadpool(read)
+                return await asyncio.to_thread(read)  # which is left behind at the end
         except StoreMissing:
             raise Problem(HTTPStatus.CONFLICT, "the crawl has not begun yet") from None
         except StoreError as error:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from starlette.responses import Response
 
 from mannerly.crawler.control import in_force
@@ -23,11 +24,13 @@ from mannerly.crawler.stored import open_crawl
 from .app import dashboard_app
 from .beside import PageReady
 from .crawl_api import CrawlApi
+from .ending import Ending
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import Operation, decoded, json_answer, wrong_values
 from .problems import Problem, not_found
+from .server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
 ID = "this"  # the only crawl of the page
 FIRST_PORT, PORTS = 7465, 20
 READ_S = 0.1
-LAST_ANSWERS_S = 1.0  # for answers under way when the crawl has ended
 WATCH_HOSTS_S = 2.0
 CONTROL_S = 1.0  # between two looks at what control records have changed
 
@@ -50,8 +52,9 @@ CONTROL_S = 1.0  # between two looks at what control records have changed
 class OneCrawlApi:
     """The operations on the only crawl of a page: control records, as the command writes them."""
 
-    def __init__(self, live: LiveCrawl) -> None:
+    def __init__(self, live: LiveCrawl, ending: Ending) -> None:
         self._live = live
+        self._ending = ending
 
     def operations(self) -> list[Operation]:
         """Return all operations; those of a crawl itself are in `CrawlApi`."""
@@ -64,7 +67,7 @@ class OneCrawlApi:
             Operation("POST", f"{one}/stop", self.stop, None, None, done),
             Operation("POST", f"{one}/retry", self.retry, WhatToRetry, None, done),
             Operation("POST", f"{one}/seeds", self.add_seeds, NewSeeds, None, done),
-            *CrawlApi(self.find).operations(),
+            *CrawlApi(self.find, self._ending).operations(),
         ]
 
     def find(self, crawl_id: str) -> LiveCrawl:
@@ -86,35 +89,40 @@ class OneCrawlApi:
         """Change options of the crawl: max_rate, max_urls, duration, workers, exclude."""
         change = await decoded(request, JobChange)
         check_changes(change)
-        return self._order(request, lambda crawl: crawl.set(**_typed(change.options)))
+        return await self._order(request, lambda crawl: crawl.set(**_typed(change.options)))
 
     async def pause(self, request: Request) -> Response:
         """Pause the crawl; requests in flight finish."""
-        return self._order(request, lambda crawl: crawl.pause())
+        return await self._order(request, lambda crawl: crawl.pause())
 
     async def resume(self, request: Request) -> Response:
         """Continue after a pause."""
-        return self._order(request, lambda crawl: crawl.unpause())
+        return await self._order(request, lambda crawl: crawl.unpause())
 
     async def stop(self, request: Request) -> Response:
         """Stop the crawl; it can be resumed."""
-        return self._order(request, lambda crawl: crawl.stop())
+        return await self._order(request, lambda crawl: crawl.stop())
 
     async def retry(self, request: Request) -> Response:
         """Queue URLs again that failed or were given up."""
         wanted = await decoded(request, WhatToRetry)
-        return self._order(request, lambda crawl: crawl.retry(host=wanted.host))
+        return await self._order(request, lambda crawl: crawl.retry(host=wanted.host))
 
     async def add_seeds(self, request: Request) -> Response:
         """Add seeds."""
         wanted = await decoded(request, NewSeeds)
-        return self._order(request, lambda crawl: crawl.add(wanted.urls))
+        return await self._order(request, lambda crawl: crawl.add(wanted.urls))
 
-    def _order(self, request: Request, act: Callable[[StoredCrawl], object]) -> Response:
+    async def _order(self, request: Request, act: Callable[[StoredCrawl], object]) -> Response:
         self.find(request.path_params["id"])
-        try:
-            with wrong_values(), open_crawl(self._live.location) as crawl:
+
+        def write() -> None:
+            with open_crawl(self._live.location) as crawl:
                 act(crawl)
+
+        try:
+            with wrong_values():
+                await asyncio.to_thread(write)
         except StoreError as error:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
         return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -143,38 +151,30 @@ def main(channel: Channel) -> None:
 
 
 async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> None:
-    import uvicorn
-
     live = LiveCrawl(order.name, order.location, order.limits)
-    app = dashboard_app(OneCrawlApi(live), hosts=order.allow_hosts, token=order.token)
+    ending = Ending()
+    api = OneCrawlApi(live, ending)
+    app = dashboard_app(api, ending, hosts=order.allow_hosts, token=order.token)
     config = uvicorn.Config(app, log_level="critical", server_header=False, lifespan="off")
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server = Server(config, ending, has_signals=False)  # it ends with the crawl
     serving = asyncio.create_task(server.serve([opened]))
     host, port = opened.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     fragment = f"#token={order.token}" if order.token else ""
     channel.send(PageReady(f"http://{shown}:{port}/{fragment}"))
-    next_look = 0.0
-    watching = asyncio.create_task(_watch_hosts(live))
+    watching = [asyncio.create_task(watch(live)) for watch in (_watch_hosts, _watch_orders)]
     while not channel.is_ended:
         now = time.time()
         for report in channel.receive():
             for told in report.told:
                 live.hear(told, now)
             live.report(report.stats, report.elapsed_s, now)
-        if now >= next_look:
-            next_look = now + CONTROL_S
-            _look_at_orders(live)
         await asyncio.sleep(READ_S)
-    watching.cancel()
-    server.should_exit = True  # no new connection
-    # An answer that is cut off would reach the browser as an error of the server (status 500).
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LAST_ANSWERS_S), live.reading:
-            await asyncio.sleep(READ_S)  # until it is sent
-    server.force_exit = True
-    serving.cancel()
+    for task in watching:
+        task.cancel()
+    live.over()
+    server.should_exit = True
+    await serving
 
 
 async def _watch_hosts(live: LiveCrawl) -> None:
@@ -190,13 +190,17 @@ async def _watch_hosts(live: LiveCrawl) -> None:
         await asyncio.sleep(WATCH_HOSTS_S)
 
 
-def _look_at_orders(live: LiveCrawl) -> None:
+async def _watch_orders(live: LiveCrawl) -> None:
     """Take over the limits that were changed while the crawl runs, from wherever."""
-    try:
-        with open_crawl(live.location) as crawl:
+
+    def look() -> None:
+        # Without a store it has just begun, or was removed.
+        with suppress(StoreError), open_crawl(live.location) as crawl:
             live.options = dict(in_force(crawl.store.orders()).options)
-    except StoreError:  # it has just begun, or was removed
-        pass
+
+    while True:
+        await asyncio.to_thread(look)
+        await asyncio.sleep(CONTROL_S)
 
 
 def _listen(order: PageOrder) -> socket.socket:

@@ -61,6 +61,7 @@ class LiveCrawl:
         self.reading = asyncio.Lock()  # held while its store is read
         self.events: deque[dict[str, Any]] = deque(maxlen=EVENTS)
         self.options: dict[str, float | None] = {}  # that were changed while it ran
+        self._is_over = False
         self._limits = limits
         self._meter = Meter(limits)
         self._live: Live | None = None
@@ -92,6 +93,11 @@ class LiveCrawl:
             self._meter = Meter(self._limits)
             self._version += 1
 
+    def over(self) -> None:
+        """Say in the last state that the crawl has ended, and the page with it."""
+        self._is_over = True
+        self._version += 1
+
     @property
     def stats(self) -> Stats:
         """Return the totals of the latest report."""
@@ -118,6 +124,7 @@ class LiveCrawl:
         """Return everything that changes while a crawl runs, and the number of this version."""
         shared = {
             "at": self._at,
+            "is_over": self._is_over,
             "name": self.name,
             "version": mannerly.__version__,
             "shell": f"mannerly watch {shlex.quote(self.location)}",

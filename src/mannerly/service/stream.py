@@ -7,7 +7,6 @@ states, and costs no memory.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from starlette.types import Receive, Scope, Send
+
+    from .ending import Ending
 
 INTERVAL_S = 0.25
 ALIVE_S = 15.0  # between two comments while nothing changes, so that a dead connection is noticed
@@ -35,19 +36,20 @@ class LiveStream:
         self._encoded = (-1, b"")
         self.readers = 0
 
-    def response(self) -> StreamingResponse:
-        """Return an answer that never ends; it counts as a reader from now on."""
+    def response(self, ending: Ending) -> StreamingResponse:
+        """Return an answer that goes on until the end; it counts as a reader from now on."""
         self.readers += 1
         return _Counted(
             self,
-            self._events(),
+            self._events(ending),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    async def _events(self) -> AsyncIterator[bytes]:
-        sent, quiet_s = -1, 0.0
-        while True:
+    async def _events(self, ending: Ending) -> AsyncIterator[bytes]:
+        sent, quiet_s, is_last = -1, 0.0, False
+        while not is_last:
+            is_last = ending.has_begun
             version, event = self._event()
             if version != sent:
                 sent, quiet_s = version, 0.0
@@ -55,7 +57,7 @@ class LiveStream:
             elif quiet_s >= ALIVE_S:
                 quiet_s = 0.0
                 yield b": alive\n\n"
-            await asyncio.sleep(INTERVAL_S)
+            await ending.sleep(INTERVAL_S)
             quiet_s += INTERVAL_S
 
     def _event(self) -> tuple[int, bytes]:

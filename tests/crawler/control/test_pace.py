@@ -47,7 +47,7 @@ class Paced:
 def tell(processes: int, directory: Path) -> Paced:
     shell = Shell(directory)
     sites = [
-        Site(name=name, pages=300, disallow=(), latency_s=LATENCY_S if name == "alone" else 0.0)
+        Site(name=name, pages=3000, disallow=(), latency_s=LATENCY_S if name == "alone" else 0.0)
         for name in NAMES
     ]
     with DemoWeb(sites) as web:

@@ -359,6 +359,20 @@ def test_stop_counts_from_the_moment_the_run_holds_the_crawl(store: CrawlStore) 
     assert new.ending(1.0, is_spent=False) is Ending.TERMINATED
 
 
+def test_limits_act_on_each_control_record_once(store: CrawlStore) -> None:
+    """Those that a worker has read are told again and again."""
+    run = Run(store=store, settings=CrawlSettings(), is_resumed=True, last_order=1)
+    limits = RunLimits(run, PageBudget(None))
+    records = [(2, SetOption("duration", 5.0)), (3, SetOption("duration", 50.0))]
+
+    for told in (records[:1], records, records):
+        limits.act_on(told)
+
+    assert limits.last_order == 3
+    assert limits.ending(10.0, is_spent=False) is None
+    assert limits.ending(50.0, is_spent=False) is Ending.DURATION
+
+
 def test_added_seed_that_has_moved_stays_in_scope_in_the_next_run(tmp_path: Path) -> None:
     """As a first seed does: the pages behind its redirect are followed."""
 

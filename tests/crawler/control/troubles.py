@@ -25,20 +25,23 @@ PAGE = b"".join(b'<a href="/%d">%d</a>' % (number, number) for number in range(6
 
 
 class Busy:
-    """A host that refuses its third page once, and asks for a pause."""
+    """A host that refuses its third page, and all others until its robots.txt is read again.
+
+    It asks for a pause. An order that takes longer than that finds it as it was.
+    """
 
     def __init__(self) -> None:
         self.log: list[tuple[float, str]] = []
-        self.refused_at = 0.0
+        self.refused_at = 0.0  # first
 
     def __call__(self, connection: socket.socket, path: str) -> bool:
         self.log.append((time.monotonic(), path))
         if path == "/robots.txt":
             connection.sendall(answer(b"", "404 Not Found"))
-        elif not self.refused_at and len(self.log) == 4:
+        elif len(self.log) >= 4 and self.paths().count("/robots.txt") == 1:
             header = f"Retry-After: {RETRY_AFTER_S}"
             connection.sendall(answer(b"", "429 Too Many Requests", header))
-            self.refused_at = time.monotonic()
+            self.refused_at = self.refused_at or time.monotonic()
         else:
             connection.sendall(answer(PAGE, "200 OK", "Content-Type: text/html"))
         return True
@@ -71,6 +74,7 @@ class Forgotten:
 
     before: HostRecord
     forgot: Said
+    forgot_at: float  # the crawl had acted on the order by then
     after: HostRecord
     busy: Busy
     broken: Broken
@@ -96,6 +100,8 @@ def tell(shell: Shell, one: RawServer, two: RawServer, busy: Busy, broken: Broke
         eventually(lambda: show(busy_host).adaptive_delay_s)
         before = show(busy_host)
         forgot = shell.say("host", "forget", DIR, busy_host)
+        eventually(lambda: show(busy_host).adaptive_delay_s < before.adaptive_delay_s)
+        forgot_at = time.monotonic()
         eventually(lambda: show(broken_host).retired)
         given_up = show(broken_host)
         broken.is_mended = True
@@ -115,7 +121,8 @@ def tell(shell: Shell, one: RawServer, two: RawServer, busy: Busy, broken: Broke
         eventually(lambda: len(busy.log) > seen + 2)
         given_up_again = show(broken_host)
     return Forgotten(
-        before, forgot, after, busy, broken, seen, given_up, resume, revived, given_up_again
+        *(before, forgot, forgot_at, after, busy, broken, seen),
+        *(given_up, resume, revived, given_up_again),
     )
 
 

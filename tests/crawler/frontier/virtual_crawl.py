@@ -65,6 +65,7 @@ def virtual_crawl(
     store: MemoryStore | None = None,
     rhythm: Rhythm | None = None,
     fleet: Fleet | None = None,
+    clock: VirtualClock | None = None,
     until: Callable[[list[Asked]], bool] = lambda log: False,
 ) -> Crawled:
     """Crawl until the end, `settings.max_urls`, or what `until` says of the log.
@@ -73,7 +74,7 @@ def virtual_crawl(
     that, too. With the store of an
     earlier crawl that one is resumed.
     """
-    clock = VirtualClock()
+    clock = clock or VirtualClock()
     log: list[Asked] = []
     told: list[Event] = []
 

@@ -9,10 +9,10 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 from tests.crawler.runtime.harness import eventually
 from tests.exports.archive_site import Answer, archive_site
+from tests.exports.duck import ask
 
 import mannerly
 from mannerly.crawler.options.values import OptionError
@@ -57,8 +57,7 @@ def test_items_of_every_page_are_exported(tmp_path: Path) -> None:
     numbers = [row["n"] for row in rows(tmp_path / "items.jsonl")]
     with (tmp_path / "items.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
-    with duckdb.connect() as database:
-        found = database.sql(f"SELECT n FROM '{tmp_path / 'items.parquet'}'").fetchall()
+    found = ask(f"SELECT n FROM '{tmp_path / 'items.parquet'}'")
     assert sorted(numbers) == sorted(n for (n,) in found) == list(range(5))
     assert sorted(row["n"] for row in table) == list("01234")
     assert "'=tag" in table[0], "a key is text of a program, and a cell all the same"

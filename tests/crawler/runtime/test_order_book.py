@@ -64,6 +64,17 @@ def test_what_cannot_be_written_is_written_later(error: StoreError) -> None:
     assert book.trouble is None
 
 
+def test_what_was_read_is_told_to_others_from_where_they_are() -> None:
+    store = Store()
+    store.records += [Pause(), Unpause(), Stop()]
+    book = OrderBook(store)  # type: ignore[arg-type]
+    book.news()
+
+    told = [book.after(number) for number in (0, 2, 3)]
+
+    assert told == [[(1, Pause()), (2, Unpause()), (3, Stop())], [(3, Stop())], []]
+
+
 def test_a_busy_file_is_read_later() -> None:
     """Meanwhile there may be news, so no run takes itself for finished; then each comes once."""
     store = Store()

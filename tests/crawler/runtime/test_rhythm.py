@@ -2,41 +2,73 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.crawler.frontier.virtual_crawl import html, virtual_crawl
 from tests.crawler.runtime.harness import modest
 
-from mannerly.crawler.fetch.fake import FakeReply
+from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.store.fleet import SHARED, Fleet
+from mannerly.crawler.store.fleet import SHARED, Fleet, LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from mannerly.crawler.store.base import Batch, Committed, ShardStore
+    from tests.crawler.frontier.virtual_crawl import Asked
+
+    from mannerly.crawler.model import Fetched
+    from mannerly.crawler.store.base import Batch, Committed, ShardStore, StoreError
 
 HOST = "http://a.test"
 
 
 class _Written:
-    """The words of a `Fleet` that an engine uses, and how many shards each commit was for."""
+    """The words of a `Fleet` that an engine uses, and how many shards each commit was for.
 
-    def __init__(self) -> None:
+    Each call takes `takes_s` of a clock. From the instant `lost_at` on the first shard is lost.
+    """
+
+    def __init__(
+        self, clock: VirtualClock | None = None, takes_s: float = 0.0, lost_at: float = inf
+    ) -> None:
         self.shards: list[int] = []
+        self._clock = clock or VirtualClock()
+        self._takes_s = takes_s
+        self._lost_at = lost_at
+        self._first: ShardStore | None = None
 
-    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed]:
+    def commit(
+        self, batches: Sequence[tuple[ShardStore, Batch]], meanwhile: Callable[[], None]
+    ) -> list[Committed | StoreError]:
         if batches:
             self.shards.append(len(batches))
-        return [store.commit(batch) for store, batch in batches]
+            self._first = self._first or batches[0][0]
+        self.work(meanwhile)
+        return [
+            LeaseLost("another run has it") if self._is_lost(store) else store.commit(batch)
+            for store, batch in batches
+        ]
 
-    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed]:
+    def pass_links(
+        self, stores: Sequence[ShardStore], limit: int, meanwhile: Callable[[], None]
+    ) -> list[Committed]:
         for store in stores:
             store.deliver()
+        self.work(meanwhile)
         return [store.receive(limit) for store in stores]
+
+    def work(self, meanwhile: Callable[[], None]) -> None:
+        for _ in range(2):
+            self._clock.advance(self._takes_s / 2)
+            meanwhile()
+
+    def _is_lost(self, store: ShardStore) -> bool:
+        return store is self._first and self._clock.now >= self._lost_at
 
 
 @pytest.fixture
@@ -183,6 +215,87 @@ def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
     round_s = crawled.pages[-1].t / len(crawled.log) * len(hosts)
     longest_s = max(b - a for times in by_host.values() for a, b in pairwise(times))
     assert longest_s <= 2 * round_s
+
+
+def test_answers_that_come_while_the_store_works_are_taken_once() -> None:
+    """Whatever takes long: each page is fetched once, and each host keeps its delay."""
+    links = [f"/{number}" for number in range(100)]
+    clock = VirtualClock()
+    fleet = _Written(clock, takes_s=0.05)
+
+    hosts = [f"http://{letter}.test/" for letter in "abcdefgh"]
+    crawled = crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        hosts,
+        shards=16,
+        fleet=cast("Fleet", fleet),
+        clock=clock,
+    )
+
+    by_host: dict[str, list[Asked]] = {}
+    for asked in crawled.pages:
+        by_host.setdefault(asked.host, []).append(asked)
+    assert crawled.is_finished
+    assert all(len({asked.path for asked in each}) == 101 for each in by_host.values())
+    assert len(crawled.pages) == len(hosts) * 101
+    gaps = [after.t - first.t for each in by_host.values() for first, after in pairwise(each)]
+    assert min(gaps) >= 0.02 - 1e-9
+
+
+def test_nothing_leaves_between_an_answer_and_what_is_learned_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer may be a refusal: while one waits to be taken, the sockets are left alone."""
+    links = [f"/{number}" for number in range(100)]
+    clock = VirtualClock()
+    fleet = _Written(clock, takes_s=0.05)
+    passes: list[list[int]] = [[]]  # the answers of each look at the sockets
+    met: list[list[int]] = []  # those of them while the store worked
+    wait, work = FakeFetcher.wait, fleet.work
+
+    def noted_wait(fetcher: FakeFetcher, timeout_s: float) -> list[Fetched]:
+        answers = wait(fetcher, timeout_s)
+        passes[-1].append(len(answers))
+        return answers
+
+    def noted_work(meanwhile: Callable[[], None]) -> None:
+        passes.append([])
+        work(meanwhile)
+        met.append(passes[-1])
+        passes.append([])
+
+    monkeypatch.setattr(FakeFetcher, "wait", noted_wait)
+    monkeypatch.setattr(fleet, "work", noted_work)
+    crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        [f"http://{letter}.test/" for letter in "abcd"],
+        shards=16,
+        fleet=cast("Fleet", fleet),
+        clock=clock,
+    )
+
+    assert any(sum(each) for each in met)
+    assert not any(sum(each[:-1]) for each in met)
+
+
+def test_an_answer_for_a_shard_that_is_lost_meanwhile_is_dropped() -> None:
+    """Its pages are the next owner's; the other shards go on."""
+    links = [f"/{number}" for number in range(100)]
+    clock = VirtualClock()
+    fleet = _Written(clock, takes_s=0.05, lost_at=1.0)
+
+    crawled = crawl(
+        lambda _, path: html(path, links if path == "/" else ()),
+        [f"http://{letter}.test/" for letter in "abcd"],
+        shards=16,
+        fleet=cast("Fleet", fleet),
+        clock=clock,
+    )
+
+    pages = Counter(asked.host for asked in crawled.pages)
+    (lost,) = [host for host, count in pages.items() if count < 101]
+    assert sorted(pages.values())[1:] == [101] * 3
+    assert max(asked.t for asked in crawled.pages if asked.host == lost) < 1.7
 
 
 def _asked(number: int) -> Any:

@@ -65,6 +65,21 @@ def test_short_retry_after_survives_a_crash() -> None:
     assert 15.0 <= ready_in_s(store, Now(5.1, WALL + 5.1)) <= 17.0
 
 
+def test_a_host_waits_as_long_as_an_earlier_owner_was_asked_to() -> None:
+    """It is known in this run; a second reminder of a shorter wait changes nothing."""
+    records, politeness = records_of(known_store(), is_resumed=False)
+    now = Now(100.0, WALL)
+    records.recall(HOST, now)
+    told = HostRecord(HOST, next_at=WALL + 50.0, updated_at=WALL, boot=BOOT, updated_mono=100.0)
+
+    records.remind(told, now)
+    records.remind(told._replace(next_at=WALL + 5.0), now)
+
+    (kept,) = records.changes(now)
+    assert politeness.not_before(HOST) == 150.0
+    assert kept.next_at == WALL + 50.0
+
+
 @pytest.mark.parametrize("step_s", [86_400.0, -86_400.0, 0.0])
 def test_a_clock_that_was_set_does_not_change_a_pause(step_s: float) -> None:
     """A day ahead does not void it and a day behind does not prolong it, within one boot."""

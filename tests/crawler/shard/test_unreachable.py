@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
 
 from mannerly.crawler import events as told
 from mannerly.crawler.control import HostPause
+from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.shard.unreachable import TRIES
 from mannerly.politeness.model import ErrorKind
 
 PAGE = "https://a.example/"
 
 
-def fail(world: ShardWorld, rounds: int) -> int:
+def fail(world: ShardWorld, rounds: int, *, error: ErrorKind = ErrorKind.DNS) -> int:
     """Let every request fail for so many rounds; return how many there were."""
     failed = 0
     for _ in range(rounds):
         for request in world.start():
-            world.answer(request, error=ErrorKind.DNS)
+            world.answer(request, error=error)
             failed += 1
         world.shard.commit(world.now)
         world.shard.tick(world.now)
@@ -33,6 +35,21 @@ def test_a_host_that_never_answers_is_asked_a_few_times_and_given_up() -> None:
 
     assert failed == TRIES
     assert [event.host for event in world.told(told.HostGivenUp)] == ["a.example"]
+
+
+@pytest.mark.parametrize("error", [ErrorKind.TIMEOUT, ErrorKind.DNS])
+def test_a_host_that_is_given_up_for_a_late_robots_names_the_limit_of_that(
+    error: ErrorKind,
+) -> None:
+    """A robots.txt has a time-out of its own; other causes stay as they are."""
+    world = ShardWorld(PAGE)
+
+    fail(world, rounds=20, error=error)
+
+    (event,) = world.told(told.HostGivenUp)
+    is_late = error is ErrorKind.TIMEOUT
+    assert event.reason == ("robots_timeout" if is_late else error.value)
+    assert ("--robots-timeout" in error_words(event.reason)) is is_late
 
 
 def test_a_host_that_was_taken_in_again_is_asked_again_before_it_is_given_up() -> None:

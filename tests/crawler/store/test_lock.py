@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ import pytest
 
 from mannerly.crawler.store import create_crawl, open_crawl
 from mannerly.crawler.store.contract import new_manifest
+from mannerly.crawler.store.sqlite.lock import OwnerLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,24 +49,20 @@ for attempt in tries[: int(sys.argv[2])]:
 print(*said, sep="|")
 """
 START_AND_STOP = """
-import time
 from mannerly.crawler.store import open_crawl
-until = time.monotonic() + 2
-starts = 0
-while time.monotonic() < until:
+for _ in range(20):
     crawl = open_crawl(sys.argv[1])
     crawl.hold()
     assert crawl.is_running()
     crawl.close()
-    starts += 1
-print(starts)
+print("started")
 """
 LOOK = """
-import time
+from pathlib import Path
 from mannerly.crawler.store import open_crawl
 crawl = open_crawl(sys.argv[1])
-until = time.monotonic() + 2
-while time.monotonic() < until:
+print("looking", flush=True)
+while not Path(sys.argv[2]).exists():
     crawl.is_running()
 print("done")
 """
@@ -136,15 +135,39 @@ def test_a_closed_crawl_can_be_wiped(path: Path, way: str, started: ExitStack) -
 
 
 def test_looking_never_keeps_a_crawl_from_starting(
-    path: Path, way: str, started: ExitStack
+    path: Path, way: str, started: ExitStack, tmp_path: Path
 ) -> None:
     """Two processes look all the time while a third starts and stops the crawl."""
-    onlookers = [start(started, way + LOOK, path) for _ in range(2)]
+    end = tmp_path / "end"
+    onlookers = [start(started, way + LOOK, path, end) for _ in range(2)]
+    for onlooker in onlookers:
+        assert onlooker.stdout.readline() == "looking\n"
 
-    starts = said(start(started, way + START_AND_STOP, path))
+    outcome = said(start(started, way + START_AND_STOP, path))
 
-    assert int(starts) > 10
+    end.touch()
+    assert outcome == "started"
     assert [said(onlooker) for onlooker in onlookers] == ["done", "done"]
+
+
+@pytest.mark.parametrize("left", ["", "0\n", "99999999\n", "nobody\n"])
+def test_an_owner_waits_for_one_that_only_looks(path: Path, left: str) -> None:
+    """However long that one was kept from going on: the file names no process that runs."""
+    fcntl = pytest.importorskip("fcntl")
+    file = path / "crawl.lock"
+    file.write_text(left)
+    with ExitStack() as looking:
+        descriptor = os.open(file, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        timer = threading.Timer(0.05, os.close, [descriptor])
+        looking.callback(timer.join)
+        timer.start()
+
+        lock = OwnerLock(file, what=path, patience_s=0.0)
+
+    assert file.read_text() == f"{os.getpid()}\n"
+    lock.release()
+    assert file.read_text() == ""
 
 
 def test_asking_for_new_control_records_is_cheap(path: Path) -> None:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from shutil import rmtree
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.store.valkey_server import new_location
 
 import mannerly
 from mannerly.crawler import store
-from mannerly.crawler.control import RetryUrls
+from mannerly.crawler.control import Recrawl, RetryUrls
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, page
+from mannerly.crawler.store.valkey import fetched
+from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
-from mannerly.crawler.store.valkey.fetched import BLOCK, recorded_urls
+from mannerly.crawler.store.valkey.fetched import BLOCK, recorded_portions
 from mannerly.crawler.store.valkey.leases import NoRecords
 from mannerly.crawler.store.valkey.packing import Poisoned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.store.base import Counts
+    from mannerly.crawler.store.valkey.client import Payload
     from mannerly.crawler.store.valkey.shard import ValkeyShard
 
 OPTIONS = ShardOptions(10_000)
@@ -45,11 +49,16 @@ class World:
         crawl.fleet.join(self._folder / name, segments)
         return crawl.claim(0, OPTIONS)
 
-    def look(self, *names: str) -> ValkeyCrawl:
+    def look(self, *names: str, server: ValkeyServer | None = None) -> ValkeyCrawl:
         """Return the crawl for a command that is given the directories of these members."""
-        crawl = self._open()
+        crawl = self._open(server)
         crawl.read_from([self._folder / name for name in names])
         return crawl
+
+    def granted(self) -> int:
+        """Return how many pages of --max-urls are taken."""
+        crawl = self.look()
+        return int(crawl.server.ask("HGET", crawl.keys.meta, "pages"))
 
     def lose(self, name: str) -> None:
         rmtree(self._folder / name)
@@ -66,8 +75,23 @@ class World:
         with self.look().read(0) as reader:
             return reader.counts()
 
-    def _open(self) -> ValkeyCrawl:
-        return self._stack.enter_context(_closing(ValkeyCrawl.open(self.location)))
+    def _open(self, server: ValkeyServer | None = None) -> ValkeyCrawl:
+        return self._stack.enter_context(_closing(ValkeyCrawl.open(self.location, server)))
+
+
+class WatchedServer(ValkeyServer):
+    """A connection that calls `before` with the number of each `recall` before it is sent."""
+
+    def __init__(self, location: str, before: Callable[[int], object]) -> None:
+        super().__init__(parse(location))
+        self.portions: list[int] = []  # URLs in each
+        self._before = before
+
+    def call(self, name: str, keys: Sequence[str], payload: Payload) -> Any:
+        if name == "recall":
+            self.portions.append(len(payload["seqs"]))
+            self._before(len(self.portions))
+        return super().call(name, keys, payload)
 
 
 class _closing:  # noqa: N801
@@ -143,7 +167,8 @@ def test_urls_are_packed_once_whoever_owns_the_shard(world: World) -> None:
     recorded += [f"https://{HOST}/gone-{at}" for at in range(4)]
 
     crawl = world.look("empty")
-    kept = [entry.url for entry in recorded_urls(crawl.server, crawl.keys.of_shard(0, ""))]
+    portions = recorded_portions(crawl.server, crawl.keys.of_shard(0, ""))
+    kept = [entry.url for portion in portions for entry in portion]
 
     assert sorted(kept) == sorted(recorded)
     assert crawl.server.ask("LLEN", crawl.keys.of_shard(0, "ut")) < 2 * BLOCK
@@ -220,6 +245,133 @@ def test_a_second_command_asks_for_nothing_twice(world: World) -> None:
     assert len(back.new) == second.counts().queued == 30
 
 
+def test_of_two_commands_at_once_one_leaves_each_page(world: World) -> None:
+    """Both have found all of them; they are left, counted and given back to the limit once."""
+    first = world.member("one")
+    fetch(first, range(30))
+    first.close()
+    world.lose("one")
+    other = world.look("two").fleet
+    other.take_pages(30)
+    recalled: list[int] = []
+
+    def meanwhile(call: int) -> None:
+        if call == 1:
+            recalled.append(other.recall(None))
+
+    server = WatchedServer(world.location, meanwhile)
+    recalled.append(world.look("two", server=server).fleet.recall(None))
+    urls = again(world.member("two"))
+
+    assert sorted(recalled) == [0, 30]
+    assert len(urls) == len(set(urls)) == 30
+    assert world.granted() == 0
+
+
+def test_pages_that_came_back_while_a_command_looked_are_not_asked_for_twice(world: World) -> None:
+    """It has read the logs before they were fetched: it reads them again."""
+    first = world.member("one")
+    fetch(first, range(30))
+    first.close()
+    world.lose("one")
+    second = world.member("two")
+    other = world.look("two").fleet
+    other.take_pages(30)
+    urls: list[str] = []
+
+    def meanwhile(call: int) -> None:
+        if call == 1:
+            other.recall(None)
+            urls.extend(again(second))
+
+    server = WatchedServer(world.location, meanwhile)
+    recalled = world.look("two", server=server).fleet.recall(None)
+
+    assert recalled == 0
+    assert len(urls) == 30
+    assert again(second) == []
+    assert world.granted() == 0
+
+
+def test_a_command_that_was_killed_is_continued_by_the_next_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds a portion of the URLs at a time; each is left and given back once."""
+    monkeypatch.setattr(fetched, "PORTION_BLOCKS", 1)
+    first = world.member("one")
+    fetch(first, range(6 * BLOCK))
+    first.close()
+    world.lose("one")
+    second = world.member("two")
+    world.look("two").fleet.take_pages(6 * BLOCK)
+
+    def killed(call: int) -> None:
+        if call == 3:
+            raise KeyboardInterrupt
+
+    server = WatchedServer(world.location, killed)
+    with pytest.raises(KeyboardInterrupt):
+        world.look("two", server=server).fleet.recall(None)
+    recalled = world.look("two").fleet.recall(None)
+    urls = again(second)
+
+    assert max(server.portions) <= BLOCK + 50
+    assert recalled == 6 * BLOCK - sum(server.portions[:2])
+    assert sorted(urls) == sorted(f"https://{HOST}/{n}" for n in range(6 * BLOCK))
+    assert world.granted() == 0
+
+
+def test_a_page_that_failed_when_it_was_asked_for_again_comes_back_once(world: World) -> None:
+    """Its URL is among those with a status, too."""
+    first = world.member("one")
+    fetch(first, range(1))
+    first.commit(Batch(retries=[Recrawl(1)]))
+    while first.counts().retries:
+        back = first.bring_back(10).new
+        failed = [(entry, page(entry, status=None, error="timeout")) for entry in back]
+        first.commit(Batch(pages=failed))
+    first.close()
+    world.lose("one")
+    second = world.member("two")
+
+    assert world.missing("two") == 1
+    assert world.look("two").fleet.recall(None) == 1
+    assert len(again(second)) == 1
+    assert (world.counts().queued, world.counts().fetched, world.counts().failed) == (0, 1, 0)
+
+
+def test_a_recrawl_asks_for_each_page_once_whoever_has_its_record(world: World) -> None:
+    """Two members have a part of the records each, and the shard changes hands meanwhile."""
+    first = world.member("one")
+    fetch(first, range(300))
+    (failed,) = enter(first, candidate("/failed"))
+    first.commit(Batch(pages=[(failed, page(failed, status=None, error="timeout"))]))
+    first.close()
+    second = world.member("two")
+    fetch(second, range(1000, 1100))
+    second.commit(Batch(retries=[Recrawl(1)]))
+
+    urls = []
+    while second.counts().rechecks < 200:
+        urls += _asked_again(second, 100)
+    second.close()
+    third = world.member("three")
+    while third.counts().retries:
+        urls += _asked_again(third, 100)
+
+    everything = [*range(300), *range(1000, 1100), "failed"]
+    assert sorted(urls) == sorted(f"https://{HOST}/{n}" for n in everything)
+    rest = list(third.queued(HOST, after=START, limit=1000))
+    third.commit(Batch(pages=[(entry, page(entry)) for entry in rest]))
+    assert (world.counts().fetched, world.counts().failed) == (401, 0)
+    assert world.counts().queued == world.counts().rechecks == 0
+
+
+def _asked_again(shard: ValkeyShard, limit: int) -> list[str]:
+    """Bring a slice back; return the URLs that are new in the queue."""
+    return [entry.url for entry in shard.bring_back(limit).new]
+
+
 def test_a_command_that_follows_one_without_its_order_gives_the_order(
     world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -280,8 +432,7 @@ def test_pages_that_are_fetched_again_count_once_for_a_limit(world: World) -> No
 
     command.recall(None)
 
-    pages = world.look().server.ask("HGET", world.look().keys.meta, "pages")
-    assert pages == b"0"
+    assert world.granted() == 0
 
 
 def test_urls_are_not_kept_beside_shared_storage(world: World, tmp_path: Path) -> None:

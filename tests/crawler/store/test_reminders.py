@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
@@ -17,13 +18,15 @@ from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import merged
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
+from mannerly.crawler.store.valkey.reminders import KEPT_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mannerly.crawler.store.valkey.shard import ValkeyShard
 
+T = TypeVar("T")
 OPTIONS = ShardOptions(1000)
 HOUR_S = 3600.0
 HOST = "a.example"
@@ -59,16 +62,32 @@ class Forgetful:
             file.truncate(self._kept)
         self._server.start()
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have it answer nothing, as if the network were cut."""
+        assert self._server.process is not None
+        self._server.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._server.process.send_signal(signal.SIGCONT)
+
     def renew(self) -> list[int]:
         card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
+        return self._until_it_is_back(lambda: self.crawl.fleet.renew(card, now=time.monotonic()))
+
+    def tell(self) -> None:
+        self._until_it_is_back(self.crawl.reminders.tell)
+
+    def _until_it_is_back(self, call: Callable[[], T]) -> T:
         while True:
             try:
-                return self.crawl.fleet.renew(card, now=time.monotonic())
+                return call()
             except StoreAway:
                 time.sleep(0.05)
 
-    def next_owner(self) -> ValkeyShard:
-        crawl, deadline = self.open(), time.monotonic() + 10
+    def next_owner(self, crawl: ValkeyCrawl | None = None) -> ValkeyShard:
+        crawl, deadline = crawl or self.open(), time.monotonic() + 10
         while True:
             try:
                 return crawl.claim(0, OPTIONS)
@@ -152,6 +171,25 @@ def test_a_wait_of_a_shard_that_was_handed_over_holds_for_the_next_owner(
     assert wait_s(server.next_owner().host(HOST)) == pytest.approx(HOUR_S, abs=20)
 
 
+def test_a_wait_that_was_told_again_is_told_again_after_the_next_loss(server: Forgetful) -> None:
+    """A server may fail again soon: what it was reminded of is as new as what was written."""
+    owner = server.crawl.claim(0, OPTIONS)
+    server.save()
+    owner.commit(Batch(hosts=[silent()]))
+    server.forget()
+    server.renew()
+    began = time.monotonic()
+    for turns in (1, 2):  # what was written before is dropped
+        server.crawl.server.mono = lambda turns=turns: began + turns * KEPT_S
+        server.tell()
+        server.crawl.reminders.note(0, [])
+        server.forget()
+
+    server.tell()
+
+    assert wait_s(server.next_owner().host(HOST)) == pytest.approx(HOUR_S, abs=20)
+
+
 def test_a_wait_that_could_not_be_committed_holds_for_the_next_owner(server: Forgetful) -> None:
     """The commit is refused, or the shard was dropped before it."""
     owner = server.crawl.claim(0, OPTIONS)
@@ -171,6 +209,89 @@ def test_a_wait_that_could_not_be_committed_holds_for_the_next_owner(server: For
     following = server.next_owner()
     assert wait_s(following.host(HOST)) == pytest.approx(HOUR_S, abs=20)
     assert wait_s(following.host("b.example")) == pytest.approx(HOUR_S, abs=20)
+
+
+def taken_over(server: Forgetful) -> tuple[ValkeyShard, ValkeyShard]:
+    """Return a shard of an owner that was cut off, and of the one that has it now."""
+    cut_off = server.crawl.claim(0, OPTIONS)
+    enter(cut_off, candidate())
+    following = server.next_owner()
+    assert server.renew() == [0]
+    return cut_off, following
+
+
+def test_a_wait_from_while_an_owner_was_cut_off_reaches_the_present_one(server: Forgetful) -> None:
+    """It has the host in memory, and has written its own record meanwhile."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[HostRecord(HOST, fetched=1, updated_at=time.time())]))
+    before = owner.reminders()
+
+    cut_off.remember_hosts([silent()])
+    owner.commit(Batch(hosts=[HostRecord(HOST, fetched=2, updated_at=time.time())]))
+    (record,) = owner.reminders()
+
+    assert before == []
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+    assert owner.reminders() == []
+
+
+def test_a_reminder_stays_until_the_record_of_its_host_is_committed(server: Forgetful) -> None:
+    """An owner that dies before leaves it to the next one."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[HostRecord(HOST, updated_at=time.time())]))
+    cut_off.remember_hosts([silent()])
+    owner.commit(Batch(hosts=[HostRecord(HOST, updated_at=time.time())]))
+    owner.reminders()
+
+    following = server.next_owner()
+    (record,) = following.reminders()
+    following.commit(Batch(hosts=[record]))
+    last = server.next_owner()
+
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+    assert last.reminders() == []
+    assert wait_s(last.host(HOST)) == pytest.approx(HOUR_S, abs=20)
+
+
+def test_an_owner_that_only_renews_hears_of_a_reminder(server: Forgetful) -> None:
+    """It has nothing to commit."""
+    other = server.open()
+    cut_off = other.claim(0, OPTIONS)
+    owner = server.next_owner(server.crawl)
+    owner.reminders()
+    cut_off.lose()
+    cut_off.close()
+    cut_off.remember_hosts([silent()])
+
+    server.renew()
+
+    assert [record.host for record in owner.reminders()] == [HOST]
+
+
+def test_a_wait_is_told_when_the_server_can_be_reached_again(server: Forgetful) -> None:
+    """With the first renewal that succeeds: it was not restarted meanwhile."""
+    cut_off, owner = taken_over(server)
+    with server.stopped():
+        cut_off.remember_hosts([silent()])
+
+    server.renew()
+
+    owner.commit(Batch(applied=1))
+    (record,) = owner.reminders()
+    assert wait_s(record) == pytest.approx(HOUR_S, abs=20)
+
+
+def test_a_reminder_shortens_no_wait(server: Forgetful) -> None:
+    """The present owner was asked for a longer one: its record stays, and it is told nothing."""
+    cut_off, owner = taken_over(server)
+    owner.commit(Batch(hosts=[silent(2 * HOUR_S)]))
+    key = server.crawl.keys.of_shard(0, "h")
+    before = server.crawl.server.ask("HGET", key, HOST)
+
+    cut_off.remember_hosts([silent()._replace(updated_at=time.time() - 60)])
+
+    assert server.crawl.server.ask("HGET", key, HOST) == before
+    assert owner.reminders() == []
 
 
 def test_nothing_is_written_to_a_server_that_forgot_nothing(server: Forgetful) -> None:

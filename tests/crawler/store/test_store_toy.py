@@ -9,6 +9,7 @@ import pytest
 from tests.crawler.runtime.harness import page_requests
 from tests.crawler.store import toy_store
 from tests.exports.stored_example import PAGES, PRIVATE, QUEUED, SEED, make_crawl
+from tests.library.loops import FAST
 from typer.testing import CliRunner
 
 import mannerly
@@ -84,7 +85,7 @@ def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:
 def test_a_whole_crawl_runs_in_any_store(location: str) -> None:
     """The runtime and the library know no store by name: pages, records and status agree."""
     with DemoWeb(plain_sites(2, pages=12)) as web:
-        pages = [page.url for page in mannerly.crawl(web.seeds(), data_dir=location, per_host=4)]
+        pages = [page.url for page in mannerly.crawl(web.seeds(), data_dir=location, **FAST)]
         asked = len(page_requests(web.log()))
 
     with mannerly.open(location) as crawl:

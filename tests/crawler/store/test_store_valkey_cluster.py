@@ -10,8 +10,10 @@ import pytest
 from tests.crawler.store.test_store_valkey import LEASE_S, KeptCrawl
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
 
+from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import SCHEMES
-from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse
+from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerCard
+from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import FleetContract, LinkContract, candidate, new_manifest
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey import outbox
@@ -135,6 +137,79 @@ def test_a_letter_that_the_server_of_its_receiver_forgot_is_posted_again(
         assert received == ["https://b.example/1"]
         assert sender.outbox.is_empty
         assert crawl.server.ask("HLEN", crawl.keys.of_shard(here, "o")) == 0
+
+
+def test_a_restart_is_seen_whichever_server_is_connected_next() -> None:
+    """Another server of the cluster, whose run is known, is connected after the restarted one."""
+    with started(2) as servers, ExitStack() as stack:
+        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+        stack.callback(crawl.close)
+        first, second = (crawl.keys.shard(_shard_of(server, crawl)) for server in servers)
+        crawl.server.ask_all([("HLEN", first), ("HLEN", second)])
+        before = crawl.server.run
+
+        servers[0].kill()
+        servers[0].start()
+        _again(lambda: crawl.server.ask("HLEN", first))
+        _disconnect(servers[1])
+        _again(lambda: crawl.server.ask("HLEN", second))
+
+        restarted, other = (f"127.0.0.1:{server.port}=" for server in servers)
+        assert _run_of(restarted, crawl.server.run) != _run_of(restarted, before)
+        assert _run_of(other, crawl.server.run) == _run_of(other, before)
+
+
+def test_a_wait_that_one_server_of_a_cluster_forgot_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another server is connected between the restart and the next renewal."""
+    monkeypatch.setattr(ValkeyFleet, "lease_s", LEASE_S)
+    with (
+        started(2, "--appendonly", "yes", "--appendfsync", "always") as servers,
+        ExitStack() as stack,
+    ):
+        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+        stack.callback(crawl.close)
+        crawl.keep_in(tmp_path)
+        here, there = (_shard_of(server, crawl) for server in servers)
+        crawl.claim(there, OPTIONS)
+        _disconnect(servers[1])
+        _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
+        owner = crawl.claim(here, OPTIONS)
+        (log,) = (servers[0].folder / "appendonlydir").glob("*.incr.aof")
+        kept = log.stat().st_size
+        now = time.time()
+        silent = HostRecord("a.example", next_at=now + 3600, updated_at=now, boot=boot_id())
+        owner.commit(Batch(hosts=[silent]))
+        owner.close()
+        servers[0].kill()
+        with log.open("r+b") as file:
+            file.truncate(kept)
+        servers[0].start()
+        _again(lambda: crawl.server.ask("HLEN", crawl.keys.shard(here)))
+        _disconnect(servers[1])
+
+        _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
+
+        with crawl.read(here) as reader:
+            record = reader.host("a.example")
+        assert record is not None
+        assert record.next_at == pytest.approx(silent.next_at, abs=20)
+
+
+def _disconnect(server: LocalServer) -> None:
+    """End all connections to a server; its clients make new ones."""
+    with server.client() as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+
+
+def _card() -> WorkerCard:
+    return WorkerCard("w1", "machine", 4711, [], 0, time.time())
+
+
+def _run_of(node: str, runs: str) -> str:
+    (run,) = [each for each in runs.split(" ") if each.startswith(node)]
+    return run
 
 
 def _shard_of(server: LocalServer, crawl: ValkeyCrawl) -> int:

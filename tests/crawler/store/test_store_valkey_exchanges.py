@@ -74,6 +74,85 @@ def test_commits_of_many_shards_are_one_exchange(
     assert server.exchanges - before == 1
 
 
+def test_a_claim_is_one_exchange(crawl: ValkeyCrawl, server: _CountingServer) -> None:
+    """What the last owner has left comes with it."""
+    enter(crawl.claim(0, OPTIONS), candidate())
+    crawl.close()
+    other = ValkeyCrawl.open(server.address.location, server)
+    other.keep_in(crawl.folders[0])
+    before = server.exchanges
+
+    store = other.claim(0, OPTIONS)
+
+    assert server.exchanges - before == 1
+    assert store.counts().queued == 1
+
+
+def test_letters_are_posted_and_inboxes_read_in_one_exchange(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """A second one takes over what was there."""
+    stores = [crawl.claim(number, OPTIONS) for number in range(SHARDS)]
+    links = [(to, candidate(f"/{to}", host=f"h{to}.example")) for to in range(1, SHARDS)]
+    for _ in range(2):  # the scripts are in the server from the second time on
+        crawl.fleet.commit([(stores[0], Batch(outgoing=links))])
+        before = server.exchanges
+        done = crawl.fleet.pass_links(stores, 100)
+        exchanges = server.exchanges - before
+        links = [(to, each._replace(url=each.url + "/2")) for to, each in links]
+
+    assert [len(each.new) for each in done] == [0] + [1] * (SHARDS - 1)  # type: ignore[union-attr]
+    assert exchanges == 2
+
+
+def test_members_and_free_shards_are_one_exchange_each(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """Where no shard is in doubt, none is asked for."""
+    crawl.fleet.unclaimed()  # the script is in the server from now on
+    before = server.exchanges
+
+    members, free, doubtful = crawl.workers(), crawl.fleet.unclaimed(), crawl.fleet.unclaimed([])
+
+    assert (members, free, doubtful) == ([], list(range(SHARDS)), [])
+    assert server.exchanges - before == 2
+
+
+def test_scripts_that_a_server_lacks_are_loaded_between_calls_and_questions(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    key = crawl.keys.shard(0)
+    server.ask("SCRIPT", "FLUSH")
+
+    (now_ms,), (known,) = server.calls_and_ask([("time", [key], {})], [("HGET", key, "id")])
+
+    assert now_ms > 0
+    assert known == crawl.manifest.id.encode()
+
+
+def test_all_is_sent_before_the_time_of_an_answer_is_used(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """The server commits while this process does something else."""
+    stores = [crawl.claim(number, OPTIONS) for number in range(SHARDS)]
+    enter(stores[0], candidate())  # the script is in the server from now on
+    other = ValkeyServer(server.address)
+    key = crawl.keys.shard(SHARDS - 1)
+    seen: list[bytes | None] = []
+
+    def look() -> None:
+        for _ in range(100_000):
+            if (queued := other.ask("HGET", key, "queued")) == b"1":
+                seen.append(queued)
+                return
+
+    done = crawl.fleet.commit([(store, Batch(found=[candidate("/x")])) for store in stores], look)
+    other.close()
+
+    assert seen == [b"1"]
+    assert [len(each.new) for each in done] == [1] * SHARDS  # type: ignore[union-attr]
+
+
 def test_a_commit_tells_whether_there_is_mail(crawl: ValkeyCrawl, server: _CountingServer) -> None:
     """So it is not asked for."""
     store = crawl.claim(0, OPTIONS)

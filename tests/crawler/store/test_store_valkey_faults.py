@@ -264,6 +264,59 @@ def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes
     assert not true.is_lost
 
 
+def test_letters_that_the_server_forgot_between_reading_and_writing_are_not_taken_for_others(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Else one that came meanwhile would leave the inbox unread, and the crawl would not end."""
+    crawl = create(opened, new_location(), tmp_path, 3)
+    first, reader, second = (crawl.claim(shard, OPTIONS) for shard in range(3))
+    first.commit(Batch(outgoing=[(1, candidate("/forgotten"))]))
+    crawl.fleet.pass_links([first], 100)
+    reader.begin_receive(crawl.server.ask(*reader.inbox), 100)
+    crawl.server.change("DEL", crawl.keys.of_shard(1, "i"), crawl.keys.of_shard(1, "ic"))
+    crawl.server.change("HSET", crawl.keys.shard(1), "unread", 0)
+    second.commit(Batch(outgoing=[(1, candidate("/meanwhile"))]))
+    crawl.fleet.pass_links([second], 100)
+
+    with pytest.raises(LeaseLost, match="letters"):
+        reader.settle()
+    reader.close()
+    crawl.server.change("HDEL", crawl.keys.shard(1), "token")
+    first.outbox.look()  # as after a restart
+    crawl.fleet.pass_links([first], 100)
+    (received,) = crawl.fleet.pass_links([crawl.claim(1, OPTIONS)], 100)
+
+    assert not isinstance(received, Exception)
+    assert [entry.url for entry in received.new] == [
+        candidate(path).url for path in ("/meanwhile", "/forgotten")
+    ]
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_shard_that_is_lost_is_told_whichever_exchange_of_a_renewal_fails(
+    place: int, opened: ExitStack, tmp_path: Path
+) -> None:
+    """Else its member would take it for its own for ever, and the crawl would not end."""
+    location = new_location()
+    create(opened, location, tmp_path).close()
+    server = FailingServer(parse(location))
+    crawl = ValkeyCrawl(server, ValkeyCrawl.open(location).manifest)
+    opened.callback(crawl.close)
+    crawl.keep_in(tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    store.commit(Batch(hosts=[HostRecord("a.example", next_at=time.time() + 60)]))
+    crawl.server.change("HSET", crawl.keys.shard(0), "token", "of another")
+    crawl.server.change("DEL", crawl.keys.of_shard(0, "h"))
+    server.run = "another"  # so that waits are told again
+    server.arm(place)
+
+    with pytest.raises(StoreAway):
+        renew(crawl)
+    lost = renew(crawl)
+
+    assert lost == [0]
+
+
 def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     opened: ExitStack, tmp_path: Path
 ) -> None:

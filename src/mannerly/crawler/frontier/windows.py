@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .window import HostQueue
 
 
-ROOMY = 4
+ROOMY = 16
 
 
 class Windows:

@@ -83,6 +83,8 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "empty_reply": "the host closed the connection without a response",
     "first_byte_timeout": "connected, but no response in time (--timeout)",
     "body_timeout": "the response did not end in time (--timeout)",
+    "robots_timeout": "connected, but no robots.txt in time (--robots-timeout, "
+    "--robots-unreachable)",
     "too_slow": "the response came too slowly",
     "tls_wrong_host": "the certificate is for another host",
     "tls_expired": "the certificate has expired",

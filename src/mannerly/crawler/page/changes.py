@@ -13,15 +13,15 @@
 A page that was checked in this round already, and is asked for again because its kept answer is
 lost, stays what it was: only one that has changed since becomes `changed`.
 
-A redirect is the same if its status and its target are. A page is the same if its bytes are, or if
-the digest of its visible text is: a changed nonce is no change. Whatever the outcome, the record
-says what was seen before (`previous_…`).
+What is the same is in `crawler.changes`. Whatever the outcome, the record says what was seen before
+(`previous_…`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.changes import GONE, change_between, is_good, with_previous
 from mannerly.crawler.model import PageChange
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .record import Harvest
 
 NOT_MODIFIED = 304
-GONE = frozenset({404, 410})
 
 
 def compared(found: Harvest, before: PageRecord) -> Harvest:
@@ -43,29 +42,25 @@ def compared(found: Harvest, before: PageRecord) -> Harvest:
             last_modified=now.last_modified or before.last_modified,
         )
         return _unchanged(found, kept, PageChange.SAME, before)
-    if now.status in GONE:
-        change = PageChange.SAME if before.status in GONE else PageChange.REMOVED
-    elif not _is_good(now):
-        if _is_good(before):
+    change = change_between(now, before)
+    if now.status not in GONE and not is_good(now):
+        if is_good(before):
             failed = before._replace(error=now.error or f"http_{now.status}")
             if before.change:  # it was checked in this round
                 return found._replace(record=failed, found=[], elements=None, is_unchanged=True)
             return _unchanged(found, failed, None, before)
-        change = None
-    elif not _is_good(before):
-        change = PageChange.NEW
-    else:
-        change = PageChange.SAME if _is_same(now, before) else PageChange.CHANGED
-        if before.change == PageChange.NEW or (before.change and change == PageChange.SAME):
+    elif is_good(now) and is_good(before):
+        is_told = before.change == PageChange.NEW or (before.change and change == PageChange.SAME)
+        if is_told:  # earlier in this round
             return found._replace(record=_again(now, before))
-    return found._replace(record=_with_previous(now, before)._replace(change=change))
+    return found._replace(record=with_previous(now, before)._replace(change=change))
 
 
 def _unchanged(
     found: Harvest, record: PageRecord, change: PageChange | None, before: PageRecord
 ) -> Harvest:
     now = found.record
-    kept = _with_previous(record, before)._replace(
+    kept = with_previous(record, before)._replace(
         change=change,
         fetched_at=now.fetched_at if change is not None else before.fetched_at,
         latency_ms=now.latency_ms,
@@ -73,14 +68,6 @@ def _unchanged(
         attempts=now.attempts,
     )
     return found._replace(record=kept, found=[], elements=None, is_unchanged=True)
-
-
-def _with_previous(record: PageRecord, before: PageRecord) -> PageRecord:
-    return record._replace(
-        previous_status=before.status,
-        previous_digest=before.digest,
-        previous_fetched_at=before.fetched_at,
-    )
 
 
 def _again(record: PageRecord, before: PageRecord) -> PageRecord:
@@ -91,17 +78,3 @@ def _again(record: PageRecord, before: PageRecord) -> PageRecord:
         previous_digest=before.previous_digest,
         previous_fetched_at=before.previous_fetched_at,
     )
-
-
-def _is_good(record: PageRecord) -> bool:
-    return record.status is not None and 200 <= record.status < 400
-
-
-def _is_same(now: PageRecord, before: PageRecord) -> bool:
-    assert now.status is not None
-    assert before.status is not None
-    if now.status >= 300 or before.status >= 300:
-        return (now.status, now.redirect_to) == (before.status, before.redirect_to)
-    if now.digest == before.digest:
-        return True
-    return now.text_digest is not None and now.text_digest == before.text_digest

@@ -19,8 +19,10 @@ from mannerly.crawler.store.base import StoreError
 from .order_book import OrderBook
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
+    from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
@@ -220,12 +222,20 @@ class RunLimits:
         self._interrupts = run.interrupts
         self._is_stopped = False
         self._last_before = run.last_order
+        self.last_order = 0  # that was acted on
         self._orders = OrderBook(run.store)
         self.read_orders()
 
     def read_orders(self) -> None:
-        """Act on the control records that are new, as far as they are about the run's end."""
-        for number, order in self._orders.news():
+        """Read the control records that are new, and act on them."""
+        self.act_on(self._orders.news())
+
+    def act_on(self, orders: Sequence[tuple[int, Control]]) -> None:
+        """Act on control records, as far as they are new and about the run's end."""
+        for number, order in orders:
+            if number <= self.last_order:
+                continue
+            self.last_order = number
             match order:
                 case Stop():
                     self._is_stopped = number > self._last_before

@@ -11,7 +11,8 @@ nothing is sent for a shard after its store's `sure_until`. A shard whose lease 
 its requests are cancelled and nothing more of it is committed. While the store is away nothing is
 started or written; one that goes away in the middle of anything but a commit or the passing on of
 links costs the shard its memory, since the call may have had its effect. Both are done for all
-shards in one exchange with the store (`Fleet.commit`, `Fleet.pass_links`).
+shards in one exchange with the store (`Fleet.commit`, `Fleet.pass_links`). While its answer is
+awaited, the sockets are served (`_serve`).
 
 This module is long because the loop and everything that makes it start less are one object.
 """
@@ -128,6 +129,7 @@ class Engine:
         self._events.listen(self._fold)
         now = clock.now()
         self._next_tick = self._looked_at = now
+        self._arrived: list[Fetched] = []  # answers that came while the store was waited for
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + rhythm.commit_after_s
         self._next_early = now  # when to see whether a commit is awaited before that
@@ -209,6 +211,7 @@ class Engine:
         try:
             if self.away is None:
                 self._commit_if_due()
+                self._take_arrived()
                 self._tick_if_due()
         except StoreAway as error:
             self.away = error
@@ -222,9 +225,27 @@ class Engine:
         return self._timeout_s(self._now(), longest_s)
 
     def _receive(self, timeout_s: float) -> None:
+        if self._arrived:
+            self._take_arrived()  # they may forbid what would leave now
+            timeout_s = 0.0
         answers = self._fetcher.wait(timeout_s)
         self._looked_at = self._clock.now()
         self._note_sent()
+        if answers:
+            self._take(answers)
+
+    def _serve(self) -> None:
+        """Serve the sockets while the store works.
+
+        Shards learn of it later, because they are in the middle of something. Until then nothing
+        more is sent: an answer may forbid it.
+        """
+        if not self._arrived:
+            self._arrived = self._fetcher.wait(0.0)
+
+    def _take_arrived(self) -> None:
+        """Tell the shards what came in while the store was waited for."""
+        answers, self._arrived = self._arrived, []
         if answers:
             self._take(answers)
 
@@ -355,7 +376,10 @@ class Engine:
         """Cancel the requests of a shard that are on the wire."""
         self._note_sent()
         number = shard.number
-        for request in self._fetcher.cancel(lambda each: _flight(each).shard == number):
+        requests = [each.request for each in self._arrived if _flight(each.request).shard == number]
+        self._arrived = [each for each in self._arrived if _flight(each.request).shard != number]
+        requests += self._fetcher.cancel(lambda each: _flight(each).shard == number)
+        for request in requests:
             flight = _flight(request)
             if flight.item.kind == _PAGE:
                 self._budget.give_back(1)
@@ -462,7 +486,9 @@ class Engine:
         shards, failure = list(self._shards), None
         received: dict[int, Committed] = {}
         if self._fleet is not None:
-            results = self._fleet.pass_links([shard.store for shard in shards], RECEIVE)
+            stores = [shard.store for shard in shards]
+            results = self._fleet.pass_links(stores, RECEIVE, self._serve)
+            self._note_sent()
             received, failure = self._sorted_out(shards, results)
             shards = [shard for shard in shards if shard.number in received]
         for shard in shards:
@@ -545,12 +571,14 @@ class Engine:
     def _commit_together(self, fleet: Fleet, shards: Sequence[Shard], now: Now) -> None:
         """Commit some shards, one exchange with the store for all of them."""
         offered = [(shard, batch) for shard in shards if (batch := shard.to_commit(now))]
-        results = fleet.commit([(shard.store, batch) for shard, batch in offered])
+        batches = [(shard.store, batch) for shard, batch in offered]
+        results = fleet.commit(batches, self._serve)
         committing = [shard for shard, _ in offered]
-        done, failure = self._sorted_out(committing, results)
-        for shard in committing:
-            if shard.number in done:
-                shard.committed(done[shard.number], now)
+        for shard, result in zip(committing, results, strict=True):
+            if not isinstance(result, StoreError):
+                shard.committed(result, now)
+        self._note_sent()
+        _, failure = self._sorted_out(committing, results)
         if failure is not None:
             raise failure
 

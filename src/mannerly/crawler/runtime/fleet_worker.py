@@ -3,7 +3,7 @@
 Every look, four times a second, does what is due, in this order:
 
     renew     every RENEW_S: prolong the claims; what was lost meanwhile is dropped
-    orders    control records of the crawl
+    orders    every ORDERS_S: control records of the crawl
     pages     of --max-urls, in chunks
     balance   claim what has no owner, hand over what is more than this member's part (`balance`)
     rest      note which shards have nothing to do; find out whether the crawl is finished
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .delivery import Delivered
 
 AGAIN_S = 1.0  # between two tries while the store is away
+ORDERS_S = 1.0  # between two looks for control records: each is a round trip
 BALANCE_S = 1.0  # between two looks at the other members
 MOVING_S, MOVED_S = 0.25, 3.0  # the same while shards change hands, and for so long afterwards
 SILENT_S = 8.0  # since the card of a member was renewed: it is not counted on any more
@@ -104,6 +105,8 @@ class FleetBudget(PageBudget):
 
 class FleetWorker(Worker):
     """A member of a crawl that several runs share."""
+
+    orders_s = ORDERS_S
 
     def __init__(
         self,
@@ -393,5 +396,5 @@ class FleetWorker(Worker):
     @property
     def _is_limited(self) -> bool:
         return self._settings.max_urls is not None or any(
-            getattr(order, "name", None) == "max_urls" for _, order in self._orders.past
+            getattr(order, "name", None) == "max_urls" for _, order in self.orders.past
         )

@@ -7,7 +7,9 @@ other workers is kept until it is written.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreBusy, StoreFull
@@ -42,6 +44,10 @@ class OrderBook:
             self.trouble = None
         self.past += new
         return new
+
+    def after(self, number: int) -> list[tuple[int, Control]]:
+        """Return the records that were read, past the one with this number."""
+        return self.past[bisect_right(self.past, number, key=itemgetter(0)) :]
 
     @property
     def last(self) -> int:

@@ -94,10 +94,9 @@ def run(this: Run) -> tuple[Ending, Stats]:
         from .supervisor import supervise
 
         ending, stats = supervise(this)
-    total = totals(this.store)
-    stats.queued = total["queued"]  # the store has the last word
     # In a crawl that is shared, another run may have the rest of the limit, not used yet.
-    if ending is Ending.MAX_URLS and not total["pending"] and this.store.fleet is None:
+    is_alone = this.store.fleet is None
+    if ending is Ending.MAX_URLS and is_alone and not totals(this.store)["pending"]:
         ending = Ending.FINISHED
     return ending, stats
 
@@ -144,8 +143,7 @@ def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
             if now >= next_watch:
                 next_watch = now + WATCH_S
                 worker.look(now)
-                if not worker.is_cut_off:
-                    limits.read_orders()
+                limits.act_on(worker.orders.after(limits.last_order))
                 _tell(this, worker)
                 stats = _shown(worker, draining, now)
                 limits.look(stats)

@@ -73,6 +73,8 @@ LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth 
 class Worker:
     """An engine for some shards, their stores, and the worker's card."""
 
+    orders_s = WATCH_S  # between two looks for control records
+
     def __init__(
         self,
         store: CrawlStore,
@@ -130,7 +132,7 @@ class Worker:
             fleet=store.fleet,
         )
         self._is_paused = self._is_held = False
-        self._orders = OrderBook(store)
+        self.orders = OrderBook(store)
         now = clock.now()
         self._next_orders = self._next_card = self._next_check = now
         self._failed_cards = 0
@@ -169,7 +171,7 @@ class Worker:
         self.engine.add(shard)
         if store.mended is not None:
             self._events.emit(StoreMended(store.mended))
-        catch_up(shard, self._orders.past, now)
+        catch_up(shard, self.orders.past, now)
 
     @property
     def is_idle(self) -> bool:
@@ -184,7 +186,7 @@ class Worker:
     @property
     def _has_no_news(self) -> bool:
         unread = any(self._store.unread(each) for each in self._numbers)
-        return not unread and not self._orders.has_news  # they may add seeds
+        return not unread and not self.orders.has_news  # they may add seeds
 
     @property
     def _shards(self) -> list[Shard]:
@@ -198,11 +200,6 @@ class Worker:
         return Now(self._clock.now(), self._clock.wall())
 
     @property
-    def is_cut_off(self) -> bool:
-        """Return whether the store is away, so that orders cannot be read."""
-        return False
-
-    @property
     def received(self) -> int:
         """Return how many links came in from other shards so far."""
         return sum(shard.received for shard in self._shards)
@@ -211,7 +208,7 @@ class Worker:
         """Return the totals of this process, and whether it is paused."""
         stats = self.engine.stats()
         stats.is_paused = self._is_paused
-        stats.trouble = stats.trouble or self._orders.trouble
+        stats.trouble = stats.trouble or self.orders.trouble
         return stats
 
     def watch(self, descriptor: int) -> None:
@@ -247,8 +244,8 @@ class Worker:
             require(self._store)
 
     def _read_orders(self, now: Instant) -> None:
-        self._next_orders = now + WATCH_S
-        for number, order in self._orders.news():
+        self._next_orders = now + self.orders_s
+        for number, order in self.orders.news():
             self._act(number, order, Now(now, self._clock.wall()))
         if self._store.manifest.shards > 1:
             self._tell_others(now)
@@ -305,12 +302,12 @@ class Worker:
     def _tell_others(self, now: Instant) -> None:
         """Order what concerns the shards of other workers, too."""
         if self._rules.moved:
-            self._orders.send(SeedsMoved(tuple(self._rules.moved)))
+            self.orders.send(SeedsMoved(tuple(self._rules.moved)))
             self._rules.moved.clear()
         for shard in self._shards:
             if requests := shard.parts.foreign.take_new():
-                self._orders.send(FetchRobots(tuple(requests)))
-        self._orders.flush(now)
+                self.orders.send(FetchRobots(tuple(requests)))
+        self.orders.flush(now)
 
     def _take_robots(self, now: Now) -> None:
         """Take over the robots.txt that other shards have fetched for shards of this worker."""

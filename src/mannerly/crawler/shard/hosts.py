@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.memory.base import Remembered
-from mannerly.politeness.model import NEVER
+from mannerly.politeness.model import NEVER, Reason
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
@@ -155,6 +155,16 @@ class HostRecords:
             if learned is not None and learned.adaptive_delay_s:
                 return learned.updated_at
         return 0.0
+
+    def remind(self, record: HostRecord, now: Now) -> None:
+        """Wait as long as an earlier owner of a known host was asked to: no wait gets shorter."""
+        key = self._politeness.key(record.host)
+        waits = (record.next_at, record.blocked_until, record.breaker_until)
+        until = now.mono + max(_left_s(record, each, self._boot, now) for each in waits)
+        if until > now.mono:
+            self._politeness.block(key, until, Reason.RETRY_AFTER, now=now.mono)
+            self._audit.blocked(key, until)
+        self._touched.add(record.host)  # the commit that follows has its record
 
     def count(
         self,

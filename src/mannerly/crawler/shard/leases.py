@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .shared import SharedHosts
 
-LOOK_S = 0.5  # between two looks at what others want
+LOOK_S = 1.0  # between two looks at what others want
 TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
 
 

@@ -6,7 +6,7 @@ is compared with the record (`page.changes`), and with what the sitemap of the h
 that was right decides whether it is believed (`store.lastmod`).
 
 Sitemaps are asked for without validators: what they say now is needed for every page. So is a page
-whose answer should be kept and is not.
+whose answer should be kept and is not, and one whose record is on another machine.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ class Rechecks:
     def compared(self, entry: Entry, found: Harvest) -> Harvest:
         """Return what an answer brought, compared with the record of an earlier crawl."""
         before = self._recorded(entry)
-        return found if before is None else compared(found, before)
+        if before is not None:
+            return compared(found, before)
+        if entry.kind == _PAGE and self.is_on and self._store.is_recorded_elsewhere(entry.seq):
+            # It may be new, same or changed: told when both records are read (`store.records`).
+            return found._replace(record=found.record._replace(change=None))
+        return found
 
     def settled(self, entry: Entry, found: Harvest, batch: Batch) -> None:
         """Keep what an unchanged page has, and count whether its sitemap told the truth."""

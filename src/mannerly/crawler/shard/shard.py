@@ -371,6 +371,9 @@ class Shard:
         `received`: links of other shards, if they were passed on already (`Fleet.pass_links`).
         """
         parts = self.parts
+        for record in self.store.reminders():
+            parts.given_up.recall(record.host, parts, now)
+            parts.hosts.remind(record, now)
         if received is None and parts.routes.leads_elsewhere:
             self.store.deliver()
             received = self.store.receive(RECEIVE)

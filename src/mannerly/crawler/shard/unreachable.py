@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .parts import Parts
 
 TRIES = 3
+# Time-outs of this file have a limit of their own: --robots-timeout, not --timeout.
+TIMEOUTS = frozenset({"timeout", "first_byte_timeout", "body_timeout"})
 
 
 class _Silence(NamedTuple):
@@ -45,6 +47,7 @@ class UnreachableHosts:
         elif request.hops == 0 and not isinstance(answer.error, LocalError):
             known = self._silent.get(host)
             cause = answer.detail or answer.error.value
+            cause = "robots_timeout" if cause in TIMEOUTS else cause
             self._silent[host] = _Silence(request.origin, cause, known.tries + 1 if known else 1)
 
     def forget(self, host: str) -> None:

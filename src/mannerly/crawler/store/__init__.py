@@ -181,6 +181,11 @@ def read_records_from(folders: Iterable[Path]) -> None:
     _folders.extend(folder for folder in folders if folder not in _folders)
 
 
+def record_folders() -> tuple[Path, ...]:
+    """Return these folders."""
+    return tuple(_folders)
+
+
 def open_crawl(location: str | Path) -> CrawlStore:
     """Open a crawl, to look at it or (after `hold`) to run it.
 

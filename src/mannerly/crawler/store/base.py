@@ -228,6 +228,11 @@ class ShardReader(Protocol):
         """Return how many pages have a record that cannot be found from here."""
         return 0
 
+    @property
+    def missing_unnamed(self) -> int:
+        """Return how many of them have a URL that is not known from here, either."""
+        return 0
+
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
 
@@ -332,6 +337,11 @@ class ShardStore(ShardReader, Protocol):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
 
+    def is_recorded_elsewhere(self, seq: int) -> bool:
+        """Return whether a URL without a record here may have one on another machine."""
+        del seq
+        return False
+
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept (`Batch.kept`)."""
 
@@ -346,9 +356,17 @@ class ShardStore(ShardReader, Protocol):
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost: the waits in them still
-        hold. A store whose server may have forgotten waits tells it again.
+        hold. A store that is shared tells them to the owner that the shard has now.
         """
         del records  # a store that forgets nothing has them
+
+    def reminders(self) -> list[HostRecord]:
+        """Return records of hosts with waits that earlier owners have told since they lost it.
+
+        Each is returned once, and again to the next owner, unless a commit follows that has the
+        record of its host.
+        """
+        return []
 
     def applied(self) -> int:
         """Return the number of the last control record that this shard has acted on."""

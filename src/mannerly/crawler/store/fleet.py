@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from .base import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from mannerly.politeness.model import Instant
@@ -142,18 +142,28 @@ class Fleet(Protocol):
             StoreAway: nothing was prolonged, as far as is known.
         """
 
-    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+    def commit(
+        self,
+        batches: Sequence[tuple[ShardStore, Batch]],
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Committed | StoreError]:
         """Commit batches of several shards of this process; they share a round trip.
 
         Returns, for each, what `ShardStore.commit` returns or raises. Each batch is applied whole
-        or not at all, whatever becomes of the others.
+        or not at all, whatever becomes of the others. `meanwhile` is called, any number of times,
+        while the store works; it must use neither the store nor the batches.
         """
 
-    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+    def pass_links(
+        self,
+        stores: Sequence[ShardStore],
+        limit: int,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Committed | StoreError]:
         """Hand over the links of several shards of this process, and take over what came for them.
 
         Returns, for each, what `ShardStore.receive` returns or raises. After `StoreAway` nothing is
-        lost: what was taken over is returned the next time.
+        lost: what was taken over is returned the next time. `meanwhile`: as for `commit`.
         """
 
     def rest(self, shards: Sequence[int]) -> set[int]:

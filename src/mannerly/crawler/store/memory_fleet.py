@@ -232,11 +232,20 @@ class SharedMemoryCrawl(MemoryCrawl):
             and not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
         ]
 
-    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+    def commit(
+        self,
+        batches: Sequence[tuple[ShardStore, Batch]],
+        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002 - nothing is waited for
+    ) -> list[Committed | StoreError]:
         """Commit batches of several shards of this member."""
         return [_result(partial(store.commit, batch)) for store, batch in batches]
 
-    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+    def pass_links(
+        self,
+        stores: Sequence[ShardStore],
+        limit: int,
+        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002 - nothing is waited for
+    ) -> list[Committed | StoreError]:
         """Hand over and take over the links of several shards of this member."""
         for store in stores:
             with suppress(StoreError):  # told by `receive`

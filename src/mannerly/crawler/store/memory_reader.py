@@ -130,7 +130,8 @@ class MemoryReader(ShardReader):
             outgoing=sum(len(links) for _, links in data.outbox),
             hosts=len(data.hosts),
             retries=len(data.retries),
-            rechecks=sum(seq in data.recorded for seq in (*data.queued, *data.waiting)),
+            rechecks=len(data.recorded.keys() & data.queued.keys())
+            + len(data.recorded.keys() & data.waiting.keys()),
             round=data.round,
         )
 

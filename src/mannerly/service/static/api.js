@@ -14,8 +14,10 @@ const headers = () => {
 
 export class Refused extends Error {}
 
-export async function call(method, path, body) {
-  const options = { method, headers: headers() };
+let reads = new AbortController(); // those under way are given up when the connection is lost
+
+export async function call(method, path, body, signal) {
+  const options = { method, headers: headers(), signal };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
@@ -35,7 +37,7 @@ export async function call(method, path, body) {
   return answer.json();
 }
 
-export const get = (path) => call("GET", path);
+export const get = (path) => call("GET", path, undefined, reads.signal);
 
 // Save what a path returns as a file: a plain link could not send the token.
 export async function save(path, name) {
@@ -72,6 +74,8 @@ export async function stream(path, told, state, now) {
     } catch (error) {
       if (!(error instanceof Refused) && !(error instanceof TypeError)) console.error(error);
     }
+    reads.abort();
+    reads = new AbortController();
     const wait = Math.min(30, 1 + failures * 2);
     for (let left = wait; left > 0; left -= 1) {
       state(false, left);

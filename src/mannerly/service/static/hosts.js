@@ -98,13 +98,13 @@ const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"
 function row(host) {
   const open = () => openHost(host.host), [shape, words] = hostState(host.state);
   const next = host.next_in_s === null ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s);
-  const isQuiet = host.state === "done" || host.state === "given_up";
+  const isQuiet = host.state === "done" || host.state === "given_up", isDue = next !== NONE && host.state !== "fetching"; // it waits, and says until when
   return h("tr", { "data-host": host.host, class: `${host.state}${openedHost() === host.host ? " open" : ""}`, tabindex: 0, "aria-selected": String(openedHost() === host.host),
     on: { click: open, keydown: (event) => { if (event.key === "Enter") { event.preventDefault(); open(); } } } },
   h("td", { class: `state tone-${host.state}` }, icon(shape), ` ${words}`),
   h("td", { class: "name", title: host.host }, middle(host.host)),
-  h("td", { class: `n next${next === NONE ? " zero" : ""}` }, next),
-  h("td", { class: "why", title: host.because || null }, host.because || NONE),
+  h("td", { class: `n next${next === NONE ? " zero" : ""}${isDue ? " due" : ""}` }, next),
+  h("td", { class: `why${host.because ? "" : " none"}`, title: host.because || null }, host.because || NONE),
   h("td", { class: "trace" }, sparkline(host.trace, Date.now() / 1000)),
   h("td", { class: "n pace" }, isQuiet ? NONE : rate(host.pace)),
   h("td", { class: "n limit" }, LIMITS[host.limited_by] ?? rate(host.limit)),

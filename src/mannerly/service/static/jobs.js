@@ -6,7 +6,7 @@ import { NONE, many, moment, whole } from "./format.js";
 import { CRAWL_ICONS, icon } from "./icons.js";
 
 const ACTIONS = { queued: ["pause"], running: ["pause"], paused: ["resume"], finished: [], failed: ["retry"], stopped: ["resume"] };
-const COLUMNS = [["Job", "name"], ["State", "state"], ["Kind", "minor"], ["Pages", "n pages"], ["Queue", "n queue"], ["Schedule", "minor"], ["Next run", "n minor"], ["Result", "cut minor"], ["", "n act"]];
+const COLUMNS = [["Job", "name"], ["State", "state"], ["Kind", "minor"], ["Pages", "n pages"], ["Queue", "n queue"], ["Schedule", "minor"], ["Next run", "n minor"], ["Result", "cut result"], ["", "n act"]];
 
 export async function listJobs() {
   document.body.classList.add("is-list");
@@ -38,5 +38,5 @@ function row(job, again) {
   const counts = Object.entries(job.run.counts || {}).map(([name, count]) => `${whole(count)} ${name}`).join(", ");
   return h("tr", {}, h("td", { class: "name" }, h("a", { href: `/jobs/${job.id}` }, job.name)), h("td", { class: "state" }, h("span", { class: `badge ${job.state}` }, icon(CRAWL_ICONS[job.state]), ` ${job.state[0].toUpperCase()}${job.state.slice(1)}`)),
     h("td", { class: "minor" }, job.kind), count(job.run.fetched, "pages"), count(job.run.pending, "queue"), h("td", { class: "minor" }, job.schedule || NONE),
-    h("td", { class: "n minor" }, job.next_due ? moment(job.next_due) : NONE), h("td", { class: "cut minor", title: job.run.error || null }, job.run.error || counts || ENDINGS[job.run.ending] || ""), h("td", { class: "n act" }, (ACTIONS[job.state] || []).map(act)));
+    h("td", { class: "n minor" }, job.next_due ? moment(job.next_due) : NONE), h("td", { class: "cut result", title: job.run.error || null }, job.run.error || counts || ENDINGS[job.run.ending] || ""), h("td", { class: "n act" }, (ACTIONS[job.state] || []).map(act)));
 }

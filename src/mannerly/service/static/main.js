@@ -81,7 +81,7 @@ function connection(on, left) {
   }
   if (on) return;
   const age = seenAt ? ` for ${span(Math.max(0, Date.now() / 1000 - seenAt))}.` : ".", from = seenAt ? ` What you see is from ${clock(seenAt)}.` : "";
-  keep($("offline"), `${left} ${seenAt}`, () => [icon("clock"), h("b", {}, `Not connected${age}`), h("span", {}, `${from} The crawl goes on without this page. Trying again in ${left} s.`), h("span", { class: "space" }), button({ class: "safe" }, () => tryNow?.(), "Try now")]);
+  keep($("offline"), `${left} ${seenAt} ${now?.is_over}`, () => [icon("clock"), h("b", {}, `Not connected${age}`), h("span", {}, `${from} ${now?.is_over ? "The crawl has ended" : "The crawl goes on without this page"}. Trying again in ${left} s.`), h("span", { class: "space" }), button({ class: "safe" }, () => tryNow?.(), "Try now")]);
 }
 
 function told(live) {

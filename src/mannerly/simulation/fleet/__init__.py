@@ -1,8 +1,9 @@
 """Whole fleets in virtual time: the real members, leases and scripts on a modelled server.
 
     keyspace   the data of a Redis or Valkey server: the commands that the store uses
-    server     such a server: scripts, restarts that lose the last second, a clock of its own
-    link       the connection of one member: cut one way or both, slow, or losing answers
+    server     such a server: scripts, restarts that lose the last second, failovers, its own clock
+    link       the connection of one member: cut one way or both, slow, or breaking
+    aside      lets a member wait for an answer in the middle of its turn
     members    one member: the real code, with clocks and web in virtual time
     calm       stands in for looks that would find nothing, so that a day of 200 members is possible
     judge      counts broken promises

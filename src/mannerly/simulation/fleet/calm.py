@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.runtime.fleet_worker import SILENT_S
 from mannerly.crawler.store.fleet import RENEW_S
 
-from .link import Cut
 from .server import SAVED_EVERY_S
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class Calm:
     def _may_be_calm(self, member: SimulatedMember) -> bool:
         link = member.link
         return (
-            link.cut is Cut.NONE
+            link.is_sound
             and self._server.is_up
             and link.run == self._server.run_id
             and member.has_looked

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from math import inf
-from typing import TYPE_CHECKING
+from math import exp, inf, log
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
 
 from .link import Cut
 from .plan import Fault
+from .server import LAG_S
 
 if TYPE_CHECKING:
     import random
@@ -29,7 +30,18 @@ if TYPE_CHECKING:
 
 COMMIT_S = 1.0  # from an answer to its commit, at most
 LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
-_OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER)
+TELL_S = 2 * LEARN_S  # from the end of a disturbance until a wait is told and heard
+_OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER, Fault.FAILOVER)
+_OF_ALL = 0.3  # how often something that can happen to one link happens to all of them
+_REPLICA_S = 8.0  # that a member reaches a read-only replica after a failover, at most
+
+
+class _Spoiled(NamedTuple):
+    """Links that are slow, by so many seconds, or break, so often, until an instant."""
+
+    fault: Fault
+    amount: float
+    until: float
 
 
 class FleetFaults:
@@ -45,6 +57,7 @@ class FleetFaults:
         clock: VirtualClock,
         rng: random.Random,
         *,
+        slow_s: tuple[float, float],
         at: Callable[[float, Callable[[], None]], None],
         join: Callable[[], None],
     ) -> None:
@@ -53,10 +66,12 @@ class FleetFaults:
         self._server = server
         self._clock = clock
         self._rng = rng
+        self._slow_s = slow_s
         self._at = at
         self._join = join
         self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
         self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
+        self._spoiled: list[_Spoiled] = []  # of all links
 
     # ------------------------------------------------------------------ what they excuse
 
@@ -66,11 +81,22 @@ class FleetFaults:
         is_unheard = any(first <= at <= last for first, last in spans)
         return not is_unheard and not self._was_forgotten(member, at)
 
-    def was_told(self, told: ToldMember) -> bool:
-        """Return whether a wait that a member was told came to be known to the others."""
-        spans = chain(self._members[told.member].unheard, self._unheard)
-        is_unheard = any(first <= told.at <= last for first, last in spans)
-        return not is_unheard and not self.was_lost(told)
+    def was_told(self, told: ToldMember, asker: int, now: float) -> bool:
+        """Return whether one that asks now must know of a wait that another member was told.
+
+        What could not be heard is told when the link is back, and the present owner hears it then.
+        """
+        if self.was_lost(told):
+            return False
+        both = (self._members[told.member].unheard, self._members[asker].unheard)
+        known_at = told.at
+        for first, last in sorted(chain(*both, self._unheard)):
+            if first <= known_at <= last:
+                known_at = last + TELL_S
+        forgotten = chain(self._members[told.member].forgotten, self._forgotten)
+        if known_at > told.at and any(a <= known_at and told.at <= b for a, b in forgotten):
+            return False  # the server may have forgotten what it was told
+        return known_at <= now
 
     def was_lost(self, told: ToldMember) -> bool:
         """Return whether a wait was forgotten, and could not be told again."""
@@ -105,6 +131,8 @@ class FleetFaults:
         elif fault is Fault.JOIN:
             self._join()
             self._disturbed([member], self._clock.now)
+        elif fault in (Fault.SLOW, Fault.BREAK):
+            self._spoil(member, fault)
         elif member.is_alive and (fault is not Fault.KILL or len(alive) > 1):
             self._meet(member, fault)
 
@@ -149,7 +177,54 @@ class FleetFaults:
                 until = now + self._rng.uniform(1.0, 2 * LEASE_S)
                 self._unheard.append((now - COMMIT_S, until + LEASE_S))
                 self._at(until, self._come_back)
+            case Fault.FAILOVER:
+                until = self._fail_over()
         self._disturbed(self._alive, until)
+
+    def _fail_over(self) -> float:
+        """Lose the server, and have its replica take its place; return when all have found it."""
+        rng, server, now = self._rng, self._server, self._clock.now
+        lost_s = [rng.choice([0.0, rng.uniform(0.0, LAG_S)]) for _ in range(server.servers)]
+        server.fail_over(lost_s)
+        server.is_up, server.is_refusing = False, rng.random() < 0.5
+        back_at = now + rng.choice([rng.uniform(0.0, 1.0), rng.uniform(1.0, 2 * LEASE_S)])
+        self._at(back_at, self._come_back)
+        found_at = back_at
+        for member in self._alive:
+            if rng.random() < 0.3:
+                until = back_at + rng.uniform(0.0, _REPLICA_S)
+                member.link.reach_replica(until)
+                found_at = max(found_at, until)
+        self._forget_since(now - max(lost_s) - 2 * COMMIT_S, found_at)
+        return found_at
+
+    def _spoil(self, member: SimulatedMember, fault: Fault) -> None:
+        """Make links slow, or break them in the middle of exchanges: of a member or of all."""
+        now, rng = self._clock.now, self._rng
+        until = now + rng.uniform(1.0, 3 * LEASE_S)
+        slow_s = exp(rng.uniform(*map(log, self._slow_s)))
+        spoiled = _Spoiled(fault, slow_s if fault is Fault.SLOW else rng.uniform(0.0, 0.5), until)
+        met = [member]
+        if rng.random() < _OF_ALL:
+            met = self._alive
+            self._spoiled.append(spoiled)
+        for each in met:
+            self._spoil_link(each, spoiled)
+        self._disturbed(met, until)
+
+    def _spoil_link(self, member: SimulatedMember, spoiled: _Spoiled) -> None:
+        fault, amount, until = spoiled
+        if fault is Fault.SLOW:
+            member.link.be_slow(amount, until)
+        else:
+            member.link.be_breaking(amount, until)
+        member.unheard.append((self._clock.now - COMMIT_S, until + LEARN_S))
+
+    def joined(self, member: SimulatedMember) -> None:
+        """Have a member share what happens to the links of all."""
+        for spoiled in self._spoiled:
+            if spoiled.until > self._clock.now:
+                self._spoil_link(member, spoiled)
 
     def _stop(self, member: SimulatedMember, until: float) -> None:
         now = self._clock.now
@@ -164,11 +239,16 @@ class FleetFaults:
         if self.calm is not None:
             self.calm.catch_up()
         self._server.restart(loses_last_second=True)
-        self._forgotten.append((now - 2 * COMMIT_S, now + LEARN_S))
-        for each in self._members:
-            if each.stopped_until > now:  # it learns that when it is woken
-                each.forgotten.append((now, each.stopped_until + LEARN_S))
+        self._forget_since(now - 2 * COMMIT_S, now)
         self._disturbed(self._alive, now)
+
+    def _forget_since(self, first: float, until: float) -> None:
+        """Note that writes since an instant are forgotten, and when members can learn so."""
+        now = self._clock.now
+        self._forgotten.append((first, until + LEARN_S))
+        for each in self._members:
+            if each.stopped_until > until:  # it learns that when it is woken
+                each.forgotten.append((now, each.stopped_until + LEARN_S))
 
     def _forget_claims_of(self, member: SimulatedMember) -> None:
         """Wait until a member has claimed a shard; then forget that, and stop it."""
@@ -183,4 +263,4 @@ class FleetFaults:
             member.link.cut = Cut.NONE
 
     def _come_back(self) -> None:
-        self._server.is_up = True
+        self._server.is_up, self._server.is_refusing = True, False

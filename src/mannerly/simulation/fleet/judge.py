@@ -2,8 +2,9 @@
 
 A broken promise counts for every member that sends, with exceptions that no fleet can avoid:
 
-- What a member was told while the server could not hear it (its link was cut, it was stopped, or
-  it died before its commit) binds that member alone. The others cannot know it.
+- What a member was told while the server could not hear it (its link was cut, or it was stopped)
+  binds that member alone, until the member and the one that asks could tell and hear it. What it
+  was told before it died without a commit binds nobody else.
 - What the server forgot binds all members, because the one that was told it tells the server again;
   unless that one was disturbed before it could, or the answer was under way when it let go of the
   shard.
@@ -57,8 +58,9 @@ class FleetJudge:
     """Counts broken promises.
 
     `was_heard(member, instant)` says whether what a member learned at an instant came to be known
-    to the others for good, `was_told(what)` the same of a wait, which is told again if the server
-    has forgotten it, and `was_lost(what)` whether it could not be told again.
+    to the others for good, `was_told(what, asker, instant)` whether another member must know of a
+    wait: it is told late or again if the server could not hear it or has forgotten it.
+    `was_lost(what)` says whether it could not be told again.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class FleetJudge:
         least_gap_s: float,
         *,
         was_heard: Callable[[int, float], bool],
-        was_told: Callable[[ToldMember], bool],
+        was_told: Callable[[ToldMember, int, float], bool],
         was_lost: Callable[[ToldMember], bool],
     ) -> None:
         self.broken: Counter[str] = Counter()
@@ -122,4 +124,6 @@ class FleetJudge:
         """Return whether something that a member was told holds for the one that asks now."""
         if told.at > now:
             return False
-        return not self._was_lost(told) if asker == told.member else self._was_told(told)
+        if asker == told.member:
+            return not self._was_lost(told)
+        return self._was_told(told, asker, now)

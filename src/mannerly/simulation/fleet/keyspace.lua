@@ -1,9 +1,10 @@
 -- The commands of a server that the store uses, on Lua tables, beside the scripts that call them.
 --
--- Values: a string; a hash {kind, n, of, names, changes}; a set likewise; a list {kind, items}; a
--- sorted set {kind, n, of, order, changes}. Order and names are made when they are needed, `changes`
--- counts how often fields were changed. A key that becomes empty is gone.
--- Every change is noted in a journal, so that the last moments can be taken back (`rewind`). What a
+-- Values: a string; a hash {kind, key, n, of, names, changes}; a set likewise; a list {kind, key, items};
+-- a sorted set {kind, key, n, of, order, changes}. Order and names are made when they are needed,
+-- `changes` counts how often fields were changed. A key that becomes empty is gone.
+-- Every change is noted in a journal, so that the last moments can be taken back (`rewind`), also to
+-- different instants for the servers of a cluster (`fail_over`). What a
 -- real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
 --
 -- A command gets its words as one table, the key first.
@@ -16,8 +17,12 @@ local unpack, type, next, tonumber = unpack, type, next, tonumber
 
 -- The journal: four places for each change, which say how to take it back. It is a flat list, not one
 -- of functions, because making a function keeps LuaJIT from compiling what makes it.
-local KEY, FIELD, GROWN, ITEMS, REMOVED, NOTHING = 1, 2, 3, 4, 5, {}
-local journal, noted = {}, 0
+-- There is one for each of the last SPANS times between two saves; a MARK ends each exchange.
+local KEY, FIELD, GROWN, ITEMS, REMOVED, MARK, NOTHING = 1, 2, 3, 4, 5, 6, {}
+local SPANS, span_now = 12, 1
+local journals, lengths = {}, {}
+for at = 1, SPANS do journals[at], lengths[at] = {}, 0 end
+local journal, noted = journals[1], 0
 
 local function note(what, where, name, before)
   if before == nil then before = NOTHING end
@@ -36,12 +41,24 @@ local function take_back(what, where, name, before)
     of[name], where.order, where.names = before, nil, nil
     where.changes = where.changes + 1
   elseif what == GROWN then
-    for i = #where, name + 1, -1 do where[i] = nil end
+    for i = #where.items, name + 1, -1 do where.items[i] = nil end
   elseif what == REMOVED then
-    table.insert(where, name, before)
-  else
+    table.insert(where.items, name, before)
+  elseif what == ITEMS then
     where.items = before
   end
+end
+
+local function forget_journals()
+  for at = 1, SPANS do lengths[at] = 0 end
+  noted = 0
+end
+
+-- The server of a cluster, of so many, that has a key.
+local function server_of(key, servers)
+  local tag, sum = string.match(key, '{(.-)}') or key, 0
+  for i = 1, #tag do sum = sum + byte(tag, i) end
+  return sum % servers + 1
 end
 
 local WHOLE_TEXTS = {} -- of small numbers: counters, and numbers of entries and letters
@@ -64,7 +81,8 @@ end
 local function change(key, kind)
   local value = read(key, kind)
   if value then return value end
-  value = kind == LIST and {kind = LIST, items = {}} or {kind = kind, n = 0, of = {}, changes = 0}
+  value = kind == LIST and {kind = LIST, key = key, items = {}}
+    or {kind = kind, key = key, n = 0, of = {}, changes = 0}
   values[key] = value
   note(KEY, key, true, nil)
   return value
@@ -286,7 +304,7 @@ function COMMANDS.SCARD(w) return size(w[1], SET) end
 function COMMANDS.RPUSH(w)
   local value = change(w[1], LIST)
   local items, before = value.items, #value.items
-  note(GROWN, items, before, nil)
+  note(GROWN, value, before, nil)
   for i = 2, #w do items[before + i - 1] = w[i] end
   return #items
 end
@@ -335,7 +353,7 @@ function COMMANDS.LREM(w)
   local i = 1
   while i <= #items and (count == 0 or gone < count) do
     if items[i] == text then
-      note(REMOVED, items, i, text)
+      note(REMOVED, value, i, text)
       table.remove(items, i)
       gone = gone + 1
     else
@@ -406,9 +424,17 @@ end
 function COMMANDS.INFO() return 'run_id:' .. run_id .. '\r\n' end
 function COMMANDS.PING() return 'PONG' end
 
+-- What a read-only replica refuses.
+local IS_WRITE, is_replica = {}, false
+for name in string.gmatch('DEL UNLINK SET HSET HSETNX HINCRBY HDEL SADD SREM RPUSH LPOP LSET LREM LTRIM '
+    .. 'ZADD ZREM ZREMRANGEBYSCORE ZREMRANGEBYRANK', '%u+') do IS_WRITE[name] = true end
+
 local function run(name, words)
   local command = COMMANDS[name] or COMMANDS[string.upper(name)]
   if not command then error('the modelled server has no command ' .. name, 0) end
+  if is_replica and IS_WRITE[string.upper(name)] then
+    error("READONLY You can't write against a read only replica.", 0)
+  end
   return command(words)
 end
 
@@ -571,8 +597,8 @@ cmsgpack = {pack = function(value) return pack(value) end, unpack = function(dat
 
 local scripts = {}
 
--- Long exchanges of plain commands, which all members repeat, as they were unpacked. Returns whether
--- an exchange is kept, too.
+-- Long exchanges of plain commands, which all members repeat, as they were unpacked; a script that
+-- tells the time may come first. Returns whether an exchange is kept, too.
 local LONG, MOST = 1000, 100
 local seen, seen_count = {}, 0
 
@@ -580,7 +606,7 @@ local function commands_of(packed)
   local known = seen[packed]
   if known then return known, true end
   local commands = unpack_at(packed, 1)
-  local is_kept = #packed >= LONG and commands[1][1] ~= 'EVALSHA'
+  local is_kept = #packed >= LONG and commands[#commands][1] ~= 'EVALSHA'
   if is_kept then
     if seen_count >= MOST then seen, seen_count = {}, 0 end
     seen[packed], seen_count = commands, seen_count + 1
@@ -625,7 +651,9 @@ end
 local function packed_answer(command)
   local is_well, found = pcall(answer, command)
   if is_well then return pack(found, true) end
-  if type(found) == 'string' and sub(found, 1, 9) == 'WRONGTYPE' then return pack({err = found}, true) end
+  if type(found) == 'string' and (sub(found, 1, 9) == 'WRONGTYPE' or sub(found, 1, 8) == 'READONLY') then
+    return pack({err = found}, true)
+  end
   error(found, 0)
 end
 
@@ -634,11 +662,12 @@ return {
   exchange = function(packed, at_s)
     now_s = at_s
     local commands, is_kept = commands_of(packed)
-    local count = #commands
+    local count, before = #commands, noted
     local out = {FIXED_LIST[count] or long(count, 0xdc, 0xdd)}
     for i = 1, count do
       out[i + 1] = kept_answer(commands[i], is_kept) or packed_answer(commands[i])
     end
+    if noted > before then note(MARK, at_s, true, true) end
     return concat(out)
   end,
   load = function(digest, text)
@@ -668,10 +697,38 @@ return {
       end
     end
   end,
-  keep = function() noted = 0 end,
+  be_replica = function(is_one) is_replica = is_one end,
+  keep = function()
+    if noted == 0 then return end
+    lengths[span_now] = noted
+    span_now = span_now % SPANS + 1
+    journal, noted = journals[span_now], 0
+  end,
   rewind = function()
     for i = noted - 3, 1, -4 do take_back(journal[i], journal[i + 1], journal[i + 2], journal[i + 3]) end
     noted = 0
   end,
-  clear = function() values, noted = {}, 0 end,
+  -- Be a replica from now on: it has what was written until an instant, of each server of a cluster.
+  fail_over = function(packed)
+    local until_s, at_s = unpack_at(packed, 1), math.huge
+    lengths[span_now] = noted
+    for back = 0, SPANS - 1 do
+      local span = (span_now - 1 - back) % SPANS + 1
+      local list = journals[span]
+      for i = lengths[span] - 3, 1, -4 do
+        local what, where = list[i], list[i + 1]
+        if what == MARK then
+          at_s = where
+        elseif at_s > until_s[server_of(what == KEY and where or where.key, #until_s)] then
+          take_back(what, where, list[i + 2], list[i + 3])
+        end
+      end
+    end
+    forget_journals()
+  end,
+  replicate = forget_journals, -- disks and replicas have everything so far
+  clear = function()
+    values = {}
+    forget_journals()
+  end,
 }

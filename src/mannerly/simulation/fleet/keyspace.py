@@ -44,6 +44,9 @@ class Keyspace:
         self.keep = parts[b"keep"]  # everything so far is on disk
         self.rewind = parts[b"rewind"]  # take back everything since `keep`
         self.clear = parts[b"clear"]  # forget everything (FLUSHALL)
+        self.replicate = parts[b"replicate"]  # everything so far is on disks and replicas
+        self._fail_over = parts[b"fail_over"]
+        self.be_replica = parts[b"be_replica"]  # refuse to write, or do not
         self.forget_scripts = parts[b"forget_scripts"]
 
     def exchange(self, commands: Sequence[Command], now: float) -> list[Any]:
@@ -69,6 +72,10 @@ class Keyspace:
     def tell(self, run_id: str) -> None:
         """Say which run of the server this is."""
         self._tell(run_id.encode())
+
+    def fail_over(self, until: Sequence[float]) -> None:
+        """Take back what was done after an instant, of each server of a cluster."""
+        self._fail_over(_encode([float(each) for each in until]))
 
     def prolong(self, what: dict[str, Any]) -> None:
         """Prolong leases and renew cards, as the renewals of their members do."""

@@ -197,6 +197,9 @@ class SimulatedMember:
         """End as kill -9 ends a process: the server hears nothing more of it."""
         self.is_alive = False
         self.link.cut = Cut.BOTH
+        if self.link.aside is not None:
+            self.link.aside.end()
+            self.link.aside = None
         with suppress(StoreError):
             self.worker.abandon()  # its files are closed as they are
         self.store.close()

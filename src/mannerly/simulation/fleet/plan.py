@@ -22,6 +22,11 @@ class Fault(Enum):
     RESTART = "restart"  # of the server, with everything it had
     FORGET = "forget"  # a restart that lost the last second
     AWAY = "away"  # the server, for some seconds
+    # The server is lost, and its replica takes its place after some seconds: it lacks the last
+    # ones. Some members reach one that is read-only before they find it.
+    FAILOVER = "failover"
+    SLOW = "slow"  # a call takes seconds, of one member or of all (`link`)
+    BREAK = "break"  # connections are lost in the middle of exchanges, of one member or of all
     # A member joins and claims; the server forgets that, and the member is stopped before it learns
     # so: it takes itself for the owner.
     UNKNOWN_OWNER = "unknown owner"
@@ -37,6 +42,9 @@ class Plan:
     shards: int = 12
     faults: int = 6  # at random instants of the first `busy_s` seconds
     kinds: tuple[Fault, ...] = tuple(Fault)
+    servers: tuple[int, ...] = (1, 1, 3)  # one of these, drawn: several are a cluster
+    # Of slow calls: up to more than the client's timeout, the margin of a lease, and the lease.
+    slow_s: tuple[float, float] = (0.05, 25.0)
     busy_s: float = 120.0
     delay_s: float = 2.0
     others: int = 2  # links of each page to random pages

@@ -11,21 +11,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from mannerly.crawler.store.valkey import batches, leases
+from mannerly.crawler.runtime.fleet_worker import FleetWorker
+from mannerly.crawler.store.base import StoreInUse
+from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
+from mannerly.crawler.store.valkey import batches, leases, outbox
 from mannerly.crawler.store.valkey.host_codec import pack_host
 from mannerly.crawler.store.valkey.reminders import Reminders
+from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
 from .world import simulate_fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.store.base import ShardOptions
-    from mannerly.crawler.store.valkey.client import ValkeyServer
-    from mannerly.crawler.store.valkey.shard import ValkeyShard
+    from mannerly.crawler.store.base import ShardOptions, WorkerCard
+    from mannerly.crawler.store.valkey.client import Call, Command, ValkeyServer
+    from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
 
@@ -79,7 +83,7 @@ def _without_what_was_under_way(
         for host, queued in list(shard.queued_hosts()):
             (first,) = shard.queued(host, after=(-1, -1), limit=1)
             _pop(shard, host, first.priority, queued)
-        shard.load()
+        shard.load(shard._server.ask_all(load_commands(shard._base)))
     return shard
 
 
@@ -93,13 +97,57 @@ def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
     server.ask("HINCRBY", f"{base}s", "queued", -1)
 
 
-_calls = ModelLink.calls
+_run = ModelLink._run
 
 
-def _with_own_time(self: ModelLink, calls: Sequence[Any]) -> list[Any]:
+def _with_own_time(
+    self: ModelLink, calls: Iterable[Call], commands: Sequence[Command]
+) -> tuple[list[Any], list[Any]]:
     """Tell every script what time it is here."""
     wall_ms = int(self.wall() * 1000)
-    return _calls(self, [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls])
+    told = [(name, keys, {**what, "wall": wall_ms}) for name, keys, what in calls]
+    return _run(self, told, commands)
+
+
+_renew = leases.ValkeyFleet.renew
+
+
+def _sure_from_the_answer(self: leases.ValkeyFleet, card: WorkerCard, *, now: Instant) -> list[int]:
+    """Count a lease from the answer to a renewal, up to its end."""
+    lost = _renew(self, card, now=now)
+    for shard in self.claimed.values():
+        if shard.sure_until == now + self.lease_s - MARGIN_S:
+            shard.sure_until = self._crawl.mono() + self.lease_s
+    return lost
+
+
+_load = ValkeyShard.load
+
+
+def _load_or_keep(self: ValkeyShard, left: list[Any]) -> None:
+    """Begin with a shard; if that fails, do not let go of it."""
+    try:
+        _load(self, left)
+    except StoreAway:
+        self.close = lambda: None  # type: ignore[method-assign]
+        raise
+
+
+def _claim_or_keep(self: FleetWorker, number: int) -> bool:
+    """Claim a shard; if something fails afterwards, do not let go of it."""
+    if not self.engine.shards.may_add(number):
+        return False
+    try:
+        self._take(number, self._opener.claim(number, patience_s=0.0))
+    except (StoreInUse, LeaseLost):
+        return False
+    return True
+
+
+def _passed_at_once(self: outbox.Way, read: int, now: Instant) -> None:
+    """Drop letters as soon as they are read, in a cluster too."""
+    self.read, self.read_at = read, now
+    self.passed = max(self.passed, read)
 
 
 PLANTED = (
@@ -115,7 +163,7 @@ PLANTED = (
     Planted(
         "leases by the client's clock",
         edits=(("local now = now_ms()", "local now = A.wall or now_ms()"),),
-        patches=((ModelLink, "calls", _with_own_time),),
+        patches=((ModelLink, "_run", _with_own_time),),
     ),
     Planted(
         "next instant not kept",
@@ -138,9 +186,43 @@ PLANTED = (
         kinds=(Fault.UNKNOWN_OWNER,),
     ),
     Planted(
+        "waits that could not be committed are not told",
+        patches=((Reminders, "owe", lambda *_: None),),
+        kinds=(Fault.CUT, Fault.STOP),
+        plan=replace(SMALL, refusals=0.3, faults=16),
+    ),
+    Planted(
         "waits that the server forgot are not told again",
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
         plan=replace(SMALL, refusals=0.1),
+    ),
+    Planted(
+        "a claim that fails half-way is kept",
+        patches=(
+            (ValkeyShard, "load", _load_or_keep),
+            (FleetWorker, "_claim", _claim_or_keep),
+        ),
+        kinds=(Fault.BREAK, Fault.JOIN, Fault.KILL),
+    ),
+    Planted(
+        "a lease counted from the answer to its end",
+        patches=((leases.ValkeyFleet, "renew", _sure_from_the_answer),),
+        kinds=(Fault.SLOW,),
+        plan=replace(
+            SMALL,
+            members=2,
+            servers=(24,),
+            shards=24,
+            hosts=48,
+            crawl_delays_s=(0.0, 5.0),
+            slow_s=(1.9, 2.0),
+        ),
+    ),
+    Planted(
+        "letters dropped before replicas have them",
+        patches=((outbox.Way, "settle", _passed_at_once),),
+        kinds=(Fault.FAILOVER,),
+        plan=replace(SMALL, servers=(3,), shards=2, hosts=40, pages=2, others=0, host_fan_out=1),
     ),
 )

@@ -26,13 +26,21 @@ if TYPE_CHECKING:
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
 SAVED_EVERY_S = 1.0  # a real server writes its log to disk once a second
+LAG_S = 10.0  # of a replica, at most (min-replicas-max-lag)
 
 
 class ModelServer:
-    """A server of which every member of a fleet has a `ModelLink`."""
+    """A server of which every member of a fleet has a `ModelLink`.
 
-    def __init__(self, clock: VirtualClock, edits: Sequence[tuple[str, str]] = ()) -> None:
+    With several `servers` it is a cluster: their replicas are not equally late.
+    """
+
+    def __init__(
+        self, clock: VirtualClock, edits: Sequence[tuple[str, str]] = (), *, servers: int = 1
+    ) -> None:
         self.is_up = True
+        self.is_refusing = False  # connections, while it is not up; else nothing answers
+        self.servers = servers
         self.run = 1
         self.calls = 0
         self._clock = clock
@@ -49,6 +57,11 @@ class ModelServer:
         """Return the name of this run of the server; a restart changes it."""
         return f"{self.run:040x}"
 
+    @property
+    def replica_id(self) -> str:
+        """Return the name of the run of its replica."""
+        return f"{self.run:039x}f"
+
     def answers(self, commands: Sequence[Command]) -> list[Any]:
         """Run the commands of one exchange; return their answers, a ServerError for some."""
         self.calls += len(commands)
@@ -60,14 +73,41 @@ class ModelServer:
                 self.mailed.add(str(command[3]))
         return self._keys.exchange(commands, EPOCH_S + self._clock.now)
 
+    def answers_of_replica(self, commands: Sequence[Command]) -> list[Any]:
+        """Run the commands of one exchange on a replica, which refuses to write."""
+        if commands[0][0] == "SCRIPT":
+            return [self._load(str(commands[0][2]).encode())]
+        self._keys.be_replica(True)
+        self._keys.tell(self.replica_id)
+        try:
+            return self._keys.exchange(commands, EPOCH_S + self._clock.now)
+        finally:
+            self._keys.be_replica(False)
+            self._keys.tell(self.run_id)
+
     def restart(self, *, loses_last_second: bool) -> None:
         """Be another run: scripts are gone, and the data since the last save may be."""
         self._save()
         if loses_last_second:
             self._keys.rewind()
+        self._begin_run()
+
+    def fail_over(self, lost_s: Sequence[float]) -> None:
+        """Be its replica, which lacks the last seconds: so many, of each of the servers."""
+        assert len(lost_s) == self.servers
+        assert max(lost_s) <= LAG_S
+        now = EPOCH_S + self._clock.now
+        self._keys.fail_over([now - each for each in lost_s])
+        self._begin_run()
+
+    def _begin_run(self) -> None:
         self._keys.forget_scripts()
         self.run += 1
         self._keys.tell(self.run_id)
+
+    def replicate(self) -> None:
+        """Have everything so far on disk and on the replica."""
+        self._keys.replicate()
 
     def prolong(self, at: float, members: Sequence[str], shards: Sequence[str], cards: str) -> None:
         """Prolong the leases of members, and renew their cards, as their renewals did at `at`."""

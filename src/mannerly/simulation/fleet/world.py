@@ -4,12 +4,14 @@
                           └─► ValkeyCrawl ─► ModelLink ─► ModelServer (the real scripts)
 
 One clock moves from event to event: the member that is due next has its turn, which takes no time.
-One to which the server does not answer does nothing until its timeout is over. Records go to real
-files, in a folder for each member. The same seed gives the same run.
+One to which the server does not answer does nothing until its timeout is over; one to which it
+answers slowly waits in the middle of its turn, while others have theirs (`aside`). Records go to
+real files, in a folder for each member. The same seed gives the same run.
 
 What can happen (`plan.Fault`): a member is killed, or stopped for a while and woken; its link is
-cut in one direction or both; a member joins; the server is restarted, with or without its last
-second, or is away for a while. Wall clocks of members are wrong by hours.
+cut in one direction or both, slow, or breaks in the middle of exchanges; a member joins; the server
+is restarted, with or without its last second, is away for a while, or is lost and replaced by its
+replica. Wall clocks of members are wrong by hours.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from mannerly.crawler.web.scope import ScopeMode
 from mannerly.simulation.crawl_servers import Faults, Servers
 from mannerly.simulation.crawl_web import GeneratedWeb, place_of
 
+from .aside import Aside
 from .calm import Calm, on_grid
 from .faults import FleetFaults
 from .judge import FleetJudge
@@ -84,7 +87,8 @@ class World:
         self._rng = random.Random(f"fleet {seed}")
         self._folder = folder
         self.clock = VirtualClock()
-        self.server = ModelServer(self.clock, edits)
+        self.server = ModelServer(self.clock, edits, servers=self._rng.choice(plan.servers))
+        self._seed = seed
         self.web = GeneratedWeb(
             hosts=plan.hosts,
             pages=plan.pages,
@@ -117,7 +121,13 @@ class World:
         )
         self.members: list[SimulatedMember] = []
         self._faults = FleetFaults(
-            self.members, self.server, self.clock, self._rng, at=self._at, join=self._join
+            self.members,
+            self.server,
+            self.clock,
+            self._rng,
+            slow_s=plan.slow_s,
+            at=self._at,
+            join=self._join,
         )
         self.judge = FleetJudge(
             self.web,
@@ -165,9 +175,17 @@ class World:
         manifest = new_manifest(self._settings, list(self.web.seeds()), shards=self._plan.shards)
         manifest = replace(manifest, id=CRAWL)
         ValkeyCrawl.create(LOCATION, manifest, self._link(MachineClocks(self.clock, 0.0))).close()
+        self.server.replicate()  # else a failover in the first seconds could lose the whole crawl
 
     def _link(self, clocks: MachineClocks) -> ModelLink:
-        return ModelLink(self.server, parse(LOCATION), mono=clocks.now, wall=clocks.wall)
+        return ModelLink(
+            self.server,
+            parse(LOCATION),
+            mono=clocks.now,
+            wall=clocks.wall,
+            at=self._at,
+            seed=f"{self._seed} {len(self.members)}",
+        )
 
     def _join(self) -> None:
         if not self.server.is_up:
@@ -213,6 +231,7 @@ class World:
             self.clock,
         )
         self.members.append(member)
+        self._faults.joined(member)
         if self._calm is not None:
             self._calm.joined(member)
         self._turn_at(member, self.clock.now)
@@ -229,7 +248,7 @@ class World:
         self._at(at, partial(self._turn, member, member.ticket))
 
     def _turn(self, member: SimulatedMember, ticket: int) -> None:
-        if not member.is_alive or ticket != member.ticket:
+        if not member.is_alive or ticket != member.ticket or member.link.aside is not None:
             return
         member.turn_at = -inf
         if (at := max(member.stopped_until, member.link.busy_until)) > self.clock.now:
@@ -238,7 +257,28 @@ class World:
         if self._calm is not None:
             self._calm.before_turn(member)
         lost = member.lost
-        member.turn()
+        if member.link.is_slow:
+            member.link.aside = Aside(member.turn)
+            self._go_on(member, member.link.aside, lost)
+        else:
+            member.turn()
+            self._turned(member, lost)
+
+    def _go_on(self, member: SimulatedMember, aside: Aside, lost: int) -> None:
+        """Go on with a turn that may wait for its server."""
+        if member.link.aside is not aside:
+            return  # it was killed
+        at: float | None = member.stopped_until
+        if member.stopped_until <= self.clock.now:
+            at = aside.go()
+        if at is not None:
+            self._at(at, partial(self._go_on, member, aside, lost))
+        else:
+            member.link.aside = None
+            self._turned(member, lost)
+
+    def _turned(self, member: SimulatedMember, lost: int) -> None:
+        """Note what a member has done in its turn; it had lost so many shards before."""
         if member.lost > lost:
             member.let_go.append(self.clock.now)
         if self._calm is not None:
@@ -335,7 +375,7 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
             outcome = world.run()
         finally:
             for member in world.members:
-                if member.is_alive:
+                if member.is_alive or member.link.aside is not None:
                     member.kill()
     if unused := [old for old, scripts in world.server.planted.items() if not scripts]:
         raise ValueError(f"no script contains what was to be edited: {unused[0]!r}")

@@ -8,6 +8,9 @@ index fits in memory: about 200 bytes a page.
 same round, and was not returned to the queue since. That is the rule by which the server takes URLs
 out of its queue, so both agree, also where an owner offered a batch twice.
 
+**Compared later.** The record before may be on another machine when a page is fetched again. Then
+its change is told here, when both are read.
+
 Logs may be in several folders, one for each machine. A segment that is in none of them is missing:
 `missing_segments` has its name, and its URLs are unknown here.
 """
@@ -18,7 +21,8 @@ import os
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind, PageRecord, Skipped, Traffic, is_given_up
+from mannerly.crawler.changes import compared_later, is_good
+from mannerly.crawler.model import Kind, PageChange, PageRecord, Skipped, Traffic, is_given_up
 from mannerly.crawler.store.lastmod import unchanged
 from mannerly.crawler.store.memory_reader import SitemapSays
 from mannerly.crawler.store.sqlite.files import open_regular
@@ -57,8 +61,8 @@ class _Url:
     """A URL that left the queue, as the logs have it."""
 
     __slots__ = (
-        *("checked_round", "elements_at", "error", "items_at", "kind", "place", "position"),
-        *("reason_at", "record_at", "round", "seq"),
+        *("checked_round", "earlier_at", "elements_at", "error", "items_at", "kind", "place"),
+        *("position", "reason_at", "record_at", "round", "seq"),
     )
 
     def __init__(self, seq: int, kind: Kind) -> None:
@@ -69,6 +73,7 @@ class _Url:
         self.position = 0
         # Places of frames: the number of the segment and the offset in it.
         self.record_at: tuple[int, int] | None = None
+        self.earlier_at: tuple[int, int] | None = None  # a record that was not compared with
         self.reason_at: tuple[int, int] | None = None
         self.elements_at: ElementsPlace | None = None
         self.items_at: tuple[int, int] | None = None
@@ -165,6 +170,7 @@ class LogReader:
         url.round = frame.round
         url.checked_round = 0
         url.position = url.position or frame.position
+        url.earlier_at = url.record_at if _is_uncompared(frame) else None
         url.record_at, url.reason_at, url.error = at, None, None
         if elements_at is not None or not frame.keeps_elements:
             url.elements_at = elements_at
@@ -351,6 +357,12 @@ class LogReader:
         frame = self._frame(url.record_at)
         assert isinstance(frame, RecordedFrame)
         record = frame.record
+        if url.earlier_at is not None:
+            earlier = self._frame(url.earlier_at)
+            assert isinstance(earlier, RecordedFrame)
+            record = compared_later(record, earlier.record)
+        elif _is_uncompared(frame) and is_good(record) and not self.missing_segments:
+            record = record._replace(change=PageChange.NEW)
         if url.checked_round:
             record = unchanged(record)
         if url.error is not None:
@@ -375,6 +387,12 @@ class LogReader:
         if number >= len(self._files):
             raise LogDamaged("the logs are closed")
         return read_frame(self._files[number], offset)
+
+
+def _is_uncompared(frame: RecordedFrame) -> bool:
+    """Return whether a record of a recrawl was written by a worker without the one before it."""
+    record = frame.record
+    return frame.round > 0 and record.change is None and record.previous_fetched_at is None
 
 
 def _open(path: Path) -> BinaryIO:

@@ -10,8 +10,11 @@ pid of the owner. Two ways to get one:
 flock goes first because SQLite's locks on Unix are POSIX locks, and a process loses those when any
 part of it opens and closes the same file (a backup, for instance).
 
-`is_held` looks without being in the way: it takes a shared lock for some microseconds. An owner
-that starts in this moment would be refused, so owners try again for PATIENCE_S.
+`is_held` takes a shared lock for some microseconds, and an owner that starts in this moment is
+refused by the kernel. So owners try again: for PATIENCE_S, and for LOOKER_S if the file names no
+process that runs. Then nobody owns the lock, and it is held by one that only looks: on a busy
+machine it may have lost the processor in that moment. An owner that ends takes its pid out of the
+file.
 
 A process never opens a lock's file while it holds that lock: network file systems turn flock into
 POSIX locks. So it keeps a list of what it holds.
@@ -20,6 +23,7 @@ POSIX locks. So it keeps a list of what it holds.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    import apsw
+
 fcntl: ModuleType | None
 try:
     import fcntl
@@ -40,6 +46,7 @@ except ImportError:
     fcntl = None
 
 PATIENCE_S = 0.25
+LOOKER_S = 30.0
 _PAUSE_S = 0.005
 _PID_DIGITS = 20
 
@@ -60,7 +67,7 @@ class OwnerLock:
     def __init__(self, path: Path, *, what: Path, patience_s: float = PATIENCE_S) -> None:
         self._path = path.absolute()
         self._release: Callable[[], None] | None = None
-        give_up_at = time.monotonic() + patience_s
+        began = time.monotonic()
         while True:
             try:
                 self._release = None if _is_ours(path) else _take(path)
@@ -69,7 +76,8 @@ class OwnerLock:
             if self._release is not None:
                 _held_by[self._path] = os.getpid()
                 return
-            if time.monotonic() >= give_up_at:
+            waited_s = time.monotonic() - began
+            if waited_s >= patience_s and (waited_s >= LOOKER_S or _is_owned(path)):
                 owner = os.getpid() if _is_ours(path) else _owner(path)
                 raise StoreInUse(f"{what} is in use by pid {owner}")
             time.sleep(_PAUSE_S)
@@ -107,6 +115,22 @@ def _is_ours(path: Path) -> bool:
     return _held_by.get(path.absolute()) == os.getpid()
 
 
+def _is_owned(path: Path) -> bool:
+    """Return whether a lock that is held has an owner, as far as can be told here."""
+    if _is_ours(path) or sys.platform == "win32":  # there is no harmless signal
+        return True
+    pid = _owner(path)
+    if not pid.isdigit() or int(pid) in (0, os.getpid()):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
 def _owner(path: Path) -> str:
     """Return the pid in a lock's file. Anything may be in there: it is shown to people."""
     with suppress(OSError, StoreError):
@@ -117,7 +141,7 @@ def _owner(path: Path) -> str:
 
 def _take(path: Path) -> Callable[[], None] | None:
     """Take the lock, and write our pid to the file; None: another process has it."""
-    return _begin(path) if fcntl is None else _flock(path)
+    return _transaction(path) if fcntl is None else _flock(path)
 
 
 def _flock(path: Path) -> Callable[[], None] | None:
@@ -132,7 +156,7 @@ def _flock(path: Path) -> Callable[[], None] | None:
             with suppress(OSError):  # a full disk must not keep a crawl from going on
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-            return lambda: os.close(descriptor)
+            return lambda: _end(descriptor)
     except (BlockingIOError, FileNotFoundError):
         pass
     except OSError:
@@ -142,8 +166,37 @@ def _flock(path: Path) -> Callable[[], None] | None:
     return None
 
 
-def _begin(path: Path) -> Callable[[], None] | None:
+def _end(descriptor: int) -> None:
+    """Take our pid out of the file, and release the lock."""
+    try:
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _transaction(path: Path) -> Callable[[], None] | None:
     """Take the lock by a transaction that is never committed."""
+    connection = _begin(path)
+    if connection is None:
+        return None
+    with (
+        suppress(OSError),
+        os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file,
+    ):
+        file.write(f"{os.getpid()}\n")
+    return lambda: _end_transaction(connection, path)
+
+
+def _end_transaction(connection: apsw.Connection, path: Path) -> None:
+    """Take our pid out of the file, and release the lock."""
+    with suppress(OSError, StoreError):
+        os.close(open_regular(path, os.O_WRONLY | os.O_TRUNC))
+    connection.close()
+
+
+def _begin(path: Path) -> apsw.Connection | None:
+    """Begin a transaction; None: another process has one."""
     import apsw
 
     connection: apsw.Connection | None = None
@@ -159,12 +212,7 @@ def _begin(path: Path) -> Callable[[], None] | None:
         if isinstance(error, apsw.BusyError):
             return None
         raise OSError(0, str(error)) from error
-    with (
-        suppress(OSError),
-        os.fdopen(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file,
-    ):
-        file.write(f"{os.getpid()}\n")
-    return connection.close
+    return connection
 
 
 def _is_in_transaction(path: Path) -> bool:
@@ -173,11 +221,11 @@ def _is_in_transaction(path: Path) -> bool:
         if not _database(path).exists():
             return False
         try:
-            release = _begin(path)
+            connection = _begin(path)
         except OSError:
             return False
-        if release is not None:
-            release()
+        if connection is not None:
+            connection.close()
             return False
         time.sleep(_PAUSE_S)
     return True

@@ -10,6 +10,7 @@ from mannerly.crawler.model import Entry, Kind, is_given_up
 from mannerly.crawler.store.base import Batch, Committed
 
 from .host_codec import pack_host, pack_robots
+from .layout import FoundUrl, LeavingUrl
 from .packing import fingerprint, pack, pack_entry, queued_text, score
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .writes import Answer
 
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
+WITH_STATUS = "plc"  # the kinds of records with a status (`kind_letters`)
 
 
 def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
@@ -39,12 +41,10 @@ def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Pay
     for entry, record in batch.pages:
         if record.status is None:
             entries[str(len(pages) + 1)] = pack_entry(entry)
-        pages += (*_queued(hosts, entry), kind_of_record(entry, record))
+        pages += _leaving(hosts, entry, kind_of_record(entry, record))
     for entry, reason in batch.dropped:
-        given_up: str | bool = False
-        if is_given_up(reason):
-            given_up = f"{reason}\0{pack_entry(entry)}"
-        dropped += (*_queued(hosts, entry), given_up)
+        given_up = f"{reason}\0{pack_entry(entry)}" if is_given_up(reason) else ""
+        dropped += _leaving(hosts, entry, given_up)
     found = offered(batch.found, hosts)
     return {
         "pages": pages,
@@ -66,9 +66,9 @@ def offered(candidates: Sequence[Candidate], hosts: dict[str, int]) -> list[Any]
     """Return candidates as `arrive.lua` takes them; their hosts join `hosts`."""
     values: list[Any] = []
     for url, host, depth, priority, parent, hops, kind in candidates:
-        values += fingerprint(url)
         score(priority, 0)  # refuses one that does not fit
-        values += (_place(hosts, host), priority, pack(url, host, depth, parent, hops, kind))
+        packed = pack(url, host, depth, parent, hops, kind)
+        values += FoundUrl(*fingerprint(url), _place(hosts, host), priority, packed)
     return values
 
 
@@ -137,9 +137,9 @@ def _more(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, tuple[int, i
     return more
 
 
-def _queued(hosts: dict[str, int], entry: Entry) -> tuple[int, int, int, str]:
-    """Return where an entry is queued: place of its host, priority, number, text."""
-    return _place(hosts, entry.host), entry.priority, entry.seq, queued_text(entry)
+def _leaving(hosts: dict[str, int], entry: Entry, how: str) -> LeavingUrl:
+    place = _place(hosts, entry.host)
+    return LeavingUrl(place, entry.priority, entry.seq, queued_text(entry), how)
 
 
 def _place(hosts: dict[str, int], host: str) -> int:

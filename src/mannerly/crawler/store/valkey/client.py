@@ -5,8 +5,10 @@ A call that fails says whether to try again (`StoreAway`), to wait for room (`St
 stop (`StoreError`); the caller decides. Every call is bounded by TIMEOUT_S.
 
 `run` names the run of the server that the connection is to: it changes with a restart and with a
-failover, and is asked for whenever a connection is made. A server that says that it is a replica is
-left at once, because after a failover another one may answer under the same address.
+failover, and is asked for whenever a connection is made. Of a cluster it names the run of each
+server, so that it changes with a restart of any of them, in whatever order they are connected. A
+server that says that it is a replica is left at once, because after a failover another one may
+answer under the same address.
 
 The module is long because all that can come of an exchange is told apart in one place.
 """
@@ -14,7 +16,7 @@ The module is long because all that can come of an exchange is told apart in one
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -93,7 +95,8 @@ class ValkeyServer:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.address = address
-        self.run = ""  # of the server; "" before the first connection
+        self.run = ""  # of the server, or of all of a cluster; "" before the first connection
+        self._runs: dict[str, str] = {}  # of the servers of a cluster, by their address
         self.version = ""
         self.ahead_s = 0.0  # the server's clock, before our wall clock
         self.is_cluster = False  # several servers, a part of the keys each
@@ -107,6 +110,7 @@ class ValkeyServer:
         self._client: Any = None
         self._link: Any = None  # the connection of the client, unless it is a cluster's
         self._talking: _Talk | None = None  # on the link, while its commands are made
+        self._meanwhile: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"<Server {self.address.server}>"
@@ -133,43 +137,66 @@ class ValkeyServer:
         Raises:
             StoreAway: it is not known which of them ran.
         """
+        return self._run(calls, ())[0]
+
+    @contextmanager
+    def working(self, meanwhile: Callable[[], None] | None) -> Iterator[None]:
+        """Call a function in every exchange, when all is sent and before answers are awaited.
+
+        It must not use this connection. An exchange with a cluster does without it.
+        """
+        self._meanwhile, before = meanwhile, self._meanwhile
+        try:
+            yield
+        finally:
+            self._meanwhile = before
+
+    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
+        """Run a script, and then commands that change nothing: see `calls_and_ask`."""
+        (answer,), others = self.calls_and_ask([call], commands)
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer, others
+
+    def calls_and_ask(
+        self, calls: Iterable[Call], commands: Sequence[Command]
+    ) -> tuple[list[Any], list[Any]]:
+        """Run scripts, and then commands that change nothing: in one exchange, if possible.
+
+        Returns the answers of the scripts, errors among them, and those of the commands.
+
+        Raises:
+            StoreAway: it is not known which of the scripts ran.
+            StoreError: a command was refused.
+        """
+        if self.is_cluster:  # they may be for several servers
+            return self.calls(calls), self.ask_all(commands)
+        ran, answers = self._run(calls, commands)
+        return ran, self._sound(answers)
+
+    def _run(
+        self, calls: Iterable[Call], commands: Sequence[Command]
+    ) -> tuple[list[Any], list[Any]]:
         names: list[str] = []
-        commands: list[Command] = []
+        sent: list[Command] = []
 
         def made() -> Iterator[Command]:
             for name, keys, payload in calls:
                 names.append(name)
-                commands.append(
-                    ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
-                )
-                yield commands[-1]
+                sent.append(("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload)))
+                yield sent[-1]
+            yield from commands
 
         answers = self._exchange(made())
         missing = [at for at, each in enumerate(answers) if _is_unknown_script(each)]
         if missing:  # a server that was restarted has none
             for name in dict.fromkeys(names[at] for at in missing):
                 self.ask("SCRIPT", "LOAD", script(name).text)
-            again = self._exchange([commands[at] for at in missing])
-            for at, answer in zip(missing, again, strict=True):
+            again = self._exchange([*(sent[at] for at in missing), *commands])
+            for at, answer in zip([*missing, *range(len(sent), len(answers))], again, strict=True):
                 answers[at] = answer
-        return [self._known(each) for each in answers]
-
-    def call_and_ask(self, call: Call, commands: Sequence[Command]) -> tuple[Any, list[Any]]:
-        """Run a script, and then commands that change nothing: in one exchange, if possible.
-
-        Raises:
-            StoreAway: it is not known whether the script ran.
-            StoreError: something was refused.
-        """
-        name, keys, payload = call
-        if self.is_cluster:  # they may be for several servers
-            return self.call(name, keys, payload), self.ask_all(commands)
-        first: Command = ("EVALSHA", script(name).digest, len(keys), *keys, _encode(payload))
-        answers = self._exchange([first, *commands])
-        if _is_unknown_script(answers[0]):
-            return self.call(name, keys, payload), self.ask_all(commands)
-        answer, *others = self._sound(answers)
-        return answer, others
+        known = [self._known(each) for each in answers]
+        return known[: len(sent)], known[len(sent) :]
 
     def ask(self, *command: str | bytes | float) -> Any:
         """Run a command that changes nothing, and return its answer."""
@@ -180,15 +207,13 @@ class ValkeyServer:
         """Run several commands that change nothing, in one exchange."""
         if not commands:
             return []
-        return self._sound(self._exchange(commands))
+        return self._sound([self._known(each) for each in self._exchange(commands)])
 
     def _sound(self, answers: list[Any]) -> list[Any]:
         """Return answers; the first error among them is raised."""
         for answer in answers:
-            if isinstance(answer, Exception) and isinstance(
-                error := self._known(answer), StoreError
-            ):
-                raise error
+            if isinstance(answer, StoreError):
+                raise answer
         return answers
 
     def change(self, *command: str | bytes | float) -> Any:
@@ -202,8 +227,8 @@ class ValkeyServer:
 
     def information(self, section: str) -> list[dict[str, str]]:
         """Return the answer of INFO; in a cluster, of every primary."""
-        if not self.is_cluster:
-            self.ask("PING")
+        if not self.run:
+            self.ask("PING")  # whether it is a cluster is known then
         if not self.is_cluster:
             return [info(self.ask("INFO", section))]
         answers = self._exchange([("INFO", section)], {"target_nodes": "primaries"})
@@ -287,10 +312,12 @@ class ValkeyServer:
 
         if talk.is_broken:
             raise redis.ConnectionError("the connection was lost meanwhile")
+        if rest := talk.piece():
+            connection.send_packed_command((rest,))
+        if self._meanwhile is not None:
+            self._meanwhile()
         began = self.mono()
         try:
-            if rest := talk.piece():
-                connection.send_packed_command((rest,))
             for name in talk.names[len(talk.answers) :]:
                 try:
                     talk.answers.append(client.parse_response(connection, name))
@@ -389,9 +416,12 @@ class ValkeyServer:
             connection.on_connect()
         connection.send_command("INFO", "server")
         facts = info(connection.read_response())
-        self.run = facts.get("run_id", "")
         mode = facts.get("redis_mode") or facts.get("server_mode")
         self.is_cluster = self.is_cluster or mode == "cluster"
+        self.run = facts.get("run_id", "")
+        if self.is_cluster:
+            self._runs[f"{connection.host}:{connection.port}"] = self.run
+            self.run = " ".join(f"{node}={run}" for node, run in sorted(self._runs.items()))
         self.version = facts.get("valkey_version") or facts.get("redis_version", "")
         connection.send_command("INFO", "replication")
         facts = info(connection.read_response())
@@ -490,6 +520,11 @@ def _known(answer: Any, address: Address) -> Any:
         return StoreFull(f"{address.server} has no room: {text}")
     if word in _REFUSED:
         return _refused(text, address)
+    if "DB index is out of range" in text:
+        return AddressRefused(
+            f"{address.server} has no database {address.database}: a server has those from 0 to 15 "
+            "unless it is configured otherwise, and a cluster has 0 only"
+        )
     return ScriptRefused(word, f"{address.server} refused a command: {text}")
 
 
@@ -527,4 +562,6 @@ def _gone_away(error: Exception, address: Address) -> StoreError:
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return StoreAway(f"{address.server} is loading its data")
     reason = str(error) or type(error).__name__
+    if reason.startswith("Connection closed by server"):
+        reason = "it closed the connection. Is this a Redis or Valkey server, and does it want TLS?"
     return StoreAway(f"{address.server} cannot be reached: {reason}")

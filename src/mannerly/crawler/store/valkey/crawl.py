@@ -30,13 +30,14 @@ from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 
 from .address import parse
 from .client import ScriptRefused, ValkeyServer
+from .hashes import pairs
 from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
 from .mailbox import Mailbox
 from .packing import Poisoned, text_of, unpack_letter
-from .reader import ValkeyReader, pairs
+from .reader import ValkeyReader
 from .reminders import Reminders
 
 if TYPE_CHECKING:
@@ -278,8 +279,10 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        rows = self.server.ask("HGETALL", self.keys.cards)
-        now = self.server.time_ms(self.keys.cards) / 1000.0 if rows else 0.0
+        server_ms, (rows,) = self.server.call_and_ask(
+            ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
+        )
+        now = server_ms / 1000.0
         wall, lease_s, cards = self.wall(), self.fleet.lease_s, []
         known, self._read_cards = self._read_cards, {}
         for _, value in pairs(rows):

@@ -8,40 +8,34 @@ the member writes its records to shared storage:
     u     list: blocks of them, each the zlib stream of a msgpack array
 
 The owner packs `ut` when it has BLOCK entries: a page takes 9 to 25 bytes then, as URLs of one site
-resemble each other. Failed pages are not among them: `fe` has their entries.
-
-`lost_urls` finds the URLs whose record is in no file that can be read. The owner cannot do that,
-because it has its own files only. So `retry --missing` does, with the directories that it was
-given (`recall`), and leaves them in the list `m` of each shard, a block for each slice of
-`bring_back`. A URL that is queued again keeps its number, and has the mark of one with a record.
+resemble each other. Failed pages are not among them: `fe` has their entries. Those whose record is
+lost are found by `lost_records`.
 """
 
 from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawler.model import Kind
 from mannerly.crawler.store.fleet import StoreAway
 
+from .batches import WITH_STATUS
+from .layout import leaving_urls
 from .packing import Poisoned, number_of, queued_text, score, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from mannerly.crawler.model import Entry
-    from mannerly.crawler.store.records.reader import LogReader
 
     from .client import Payload, ValkeyServer
 
 BLOCK = 256  # entries
-FETCHED, FAILED = b"+", b"-"  # before the blocks of `m`
+PORTION_BLOCKS = 8  # that are read at once
 _LARGEST = 16 << 20  # bytes of a block, unpacked
-_PIECE = 100  # blocks of one exchange
-_SEQS = 1000  # of one exchange
 _TEXT32 = b"\xdb"  # msgpack: a text of up to 4 GB
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -114,78 +108,28 @@ def packed_text(entry: Entry) -> bytes:
     return f"{entry.host}\0{entry.priority}\0{queued_text(entry)}".encode()
 
 
-def recorded_urls(server: ValkeyServer, base: str) -> Iterator[Entry]:
-    """Yield every URL that was recorded with a status; some may come twice."""
+def recorded_portions(server: ValkeyServer, base: str) -> Iterator[list[Entry]]:
+    """Yield every URL that was recorded with a status, once, a portion at a time."""
     # In this order: the owner moves entries from the first list to the second meanwhile.
     key = base + "ut"
-    for row in server.ask("LRANGE", key, 0, -1):
-        yield _unpacked(row, key)
-    yield from _blocks(server, base + "u")
-
-
-class LostUrls(NamedTuple):
-    """URLs whose record is lost."""
-
-    fetched: list[Entry]  # the record has a status
-    failed: list[Entry]
-
-    @property
-    def pages(self) -> int:
-        """Return how many of them are pages."""
-        return sum(entry.kind == Kind.PAGE for entry in (*self.fetched, *self.failed))
-
-    def of_host(self, host: str | None) -> LostUrls:
-        """Return those of one host; None: all."""
-        if host is None:
-            return self
-        return LostUrls(*([entry for entry in part if entry.host == host] for part in self))
-
-    def without(self, seqs: set[int]) -> LostUrls:
-        """Return the others."""
-        return LostUrls(*([entry for entry in part if entry.seq not in seqs] for part in self))
-
-    def blocks(self) -> list[bytes]:
-        """Return them as they are left to the owner."""
-        return [
-            mark + pack_block([packed_text(entry) for entry in part[start : start + BLOCK]])
-            for mark, part in zip((FETCHED, FAILED), self, strict=True)
-            for start in range(0, len(part), BLOCK)
-        ]
-
-
-def lost_urls(recorded: Iterable[Entry], failed: Iterable[Entry], log: LogReader) -> LostUrls:
-    """Return the URLs that have a record which `log` does not have."""
-    lost = {entry.seq: entry for entry in recorded if not log.has_left(entry.seq)}
-    return LostUrls(list(lost.values()), [each for each in failed if not log.has_left(each.seq)])
-
-
-def asked_again(server: ValkeyServer, base: str, lost: LostUrls) -> set[int]:
-    """Return which of some lost URLs are queued again, or will be, by number."""
-    seqs = [entry.seq for part in lost for entry in part]
-    asked = {entry.seq for entry in _blocks(server, base + "m", len(FETCHED))}
-    for start in range(0, len(seqs), _SEQS):
-        piece = seqs[start : start + _SEQS]
-        marks = server.ask("HMGET", base + "a", *piece)
-        asked |= {seq for seq, mark in zip(piece, marks, strict=True) if mark is not None}
-    return asked
+    unpacked = [_unpacked(row, key) for row in server.ask("LRANGE", key, 0, -1)]
+    yield unpacked
+    known = {entry.seq for entry in unpacked}
+    key, start = base + "u", 0
+    while blocks := server.ask("LRANGE", key, start, start + PORTION_BLOCKS - 1):
+        entries = [entry for block in blocks for entry in unpack_block(block, key)]
+        yield [entry for entry in entries if entry.seq not in known]
+        start += len(blocks)
 
 
 def _entries(payload: Payload) -> list[bytes]:
     """Return the entries of a commit that have a record with a status."""
-    hosts, pages = payload["hosts"], payload["pages"]
+    hosts = payload["hosts"]
     return [
-        f"{hosts[pages[at] - 1]}\0{pages[at + 1]}\0{pages[at + 3]}".encode()
-        for at in range(0, len(pages), 5)
-        if pages[at + 4] in "plc"
+        f"{hosts[url.host - 1]}\0{url.priority}\0{url.entry}".encode()
+        for url in leaving_urls(payload["pages"])
+        if url.how in WITH_STATUS
     ]
-
-
-def _blocks(server: ValkeyServer, key: str, mark: int = 0) -> Iterator[Entry]:
-    start = 0
-    while blocks := server.ask("LRANGE", key, start, start + _PIECE - 1):
-        for block in blocks:
-            yield from unpack_block(block[mark:], key)
-        start += len(blocks)
 
 
 def _unpacked(row: bytes, key: str) -> Entry:

@@ -15,8 +15,8 @@ from mannerly.crawler.store.base import StoreError
 
 from .address import AddressRefused, parse, password_of
 from .client import ValkeyServer, info
+from .hashes import pairs
 from .keys import CRAWLS
-from .reader import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -109,6 +109,11 @@ def merged(known: HostRecord, ours: HostRecord) -> HostRecord:
     )
 
 
+def silent_until(record: HostRecord) -> float:
+    """Return the instant before which a host must not be contacted."""
+    return max(record.blocked_until, record.next_at, record.breaker_until)
+
+
 def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:
     """Return a robots.txt as text."""
     return text_of(_moved(record, server.ahead_s))

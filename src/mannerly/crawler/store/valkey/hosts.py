@@ -22,9 +22,9 @@ from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at
 
 from .address import parse
 from .client import ValkeyServer
+from .hashes import pairs
 from .keys import PREFIX
 from .packing import Poisoned, text_of
-from .reader import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

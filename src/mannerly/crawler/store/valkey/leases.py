@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from mannerly.crawler.control import in_force
+from mannerly.crawler.control import Recrawl, in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
 from mannerly.crawler.store.fleet import (
     LEASE_S,
@@ -28,17 +28,16 @@ from mannerly.crawler.store.fleet import (
 )
 from mannerly.crawler.store.records.writer import RecordWriter
 
-from .fetched import as_text
 from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
 from .outbox import Outbox
-from .shard import ValkeyShard
+from .shard import ValkeyShard, load_commands
 from .together import Together
 from .writes import Writes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from mannerly.crawler.store.base import (
@@ -113,9 +112,12 @@ class ValkeyFleet:
         """
         crawl = self._crawl
         shards = range(crawl.manifest.shards) if among is None else among
+        if not shards:
+            return []
         questions = [("HMGET", crawl.keys.shard(shard), "id", "token", "until") for shard in shards]
-        whole, *rows = crawl.server.ask_all([("HMGET", crawl.keys.meta, "id"), *questions])
-        now_ms = crawl.server.time_ms(crawl.keys.meta) if rows else 0
+        now_ms, (whole, *rows) = crawl.server.call_and_ask(
+            ("time", [crawl.keys.meta], {}), [("HMGET", crawl.keys.meta, "id"), *questions]
+        )
         known_id, last_ms = crawl.manifest.id.encode(), now_ms + self.ttl_ms + _CLOCKS_MS
         if whole[0] != known_id or any(known != known_id for known, _, _ in rows):
             raise crawl.gone()
@@ -144,33 +146,45 @@ class ValkeyFleet:
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread = answer
+            is_ours, server_ms, unread, reminders = answer
             if is_ours:
                 if is_ours == _PROLONGED:
                     shard.sure_until = now + self.lease_s - MARGIN_S
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
+                shard.heard.seen(reminders)
             else:
                 shard.lose()
                 lost.append(shard.number)
-        for number in lost:
-            self.claimed[number].close()
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         crawl.reminders.look()
+        for number in lost:  # not before: after an error the next renewal has to return them
+            self.claimed[number].close()
         return lost
 
     # ------------------------------------------------------------------ several shards at once
 
-    def commit(self, batches: Sequence[tuple[ShardStore, Batch]]) -> list[Committed | StoreError]:
+    def commit(
+        self,
+        batches: Sequence[tuple[ShardStore, Batch]],
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Committed | StoreError]:
         """Commit batches of several shards of this process, in one exchange."""
-        return self._together([store for store, _ in batches]).commit(
-            [batch for _, batch in batches]
-        )
+        with self._crawl.server.working(meanwhile):
+            return self._together([store for store, _ in batches]).commit(
+                [batch for _, batch in batches]
+            )
 
-    def pass_links(self, stores: Sequence[ShardStore], limit: int) -> list[Committed | StoreError]:
+    def pass_links(
+        self,
+        stores: Sequence[ShardStore],
+        limit: int,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[Committed | StoreError]:
         """Hand over and take over the links of several shards of this process."""
-        return self._together(stores).pass_links(limit)
+        with self._crawl.server.working(meanwhile):
+            return self._together(stores).pass_links(limit)
 
     def _together(self, stores: Sequence[ShardStore]) -> Together:
         shards = [store for store in stores if isinstance(store, ValkeyShard)]
@@ -216,7 +230,9 @@ class ValkeyFleet:
         key = crawl.keys.shard(number)
         began = crawl.mono()
         asked_at = crawl.wall()
-        word, *rest = crawl.server.call("claim", [key], payload)
+        (word, *rest), left = crawl.server.call_and_ask(
+            ("claim", [key], payload), load_commands(crawl.keys.of_shard(number, ""))
+        )
         if word != b"yours":
             note.close()
             raise _refusal(word, rest, number, crawl.location)
@@ -247,7 +263,7 @@ class ValkeyFleet:
         self.claimed[number] = shard
         crawl.mail.watch(number)
         try:
-            shard.load()
+            shard.load(left)
         except StoreError:
             shard.close()  # else it would be renewed, and no member would work on it
             raise
@@ -328,22 +344,32 @@ class ValkeyFleet:
         pages = 0
         for number in range(crawl.manifest.shards):
             with crawl.read(number) as reader:
-                lost = reader.lost().of_host(host)
-                lost = lost.without(reader.asked_again(lost))
-            for block in lost.blocks():
-                payload: Payload = {"id": crawl.manifest.id, "blocks": [as_text(block)]}
-                crawl.server.call("recall", [crawl.keys.shard(number)], payload)
-            pages += lost.pages
-        self.return_pages(pages)  # they were granted before
+                pages += reader.lost_records.recall(crawl.manifest.id, host)
+            self._refund(number)
         return pages
+
+    def _refund(self, shard: int) -> None:
+        """Give back the pages that were ever left to a shard, unless that was done."""
+        crawl = self._crawl
+        recalled = crawl.server.ask("HGET", crawl.keys.shard(shard), "recalled")
+        if recalled:
+            payload: Payload = {
+                "id": crawl.manifest.id,
+                "shard": shard,
+                "recalled": int(recalled),
+            }
+            crawl.server.call("refund", [crawl.keys.meta], payload)
 
     def _pages(self, pages: int) -> int:
         crawl = self._crawl
         asked = crawl.manifest.settings.get("max_urls")
-        limit = in_force(crawl.orders()).options.get("max_urls", asked)
+        orders = crawl.orders()
+        limit = in_force(orders).options.get("max_urls", asked)
+        rounds = [order.round for _, order in orders if isinstance(order, Recrawl)]
         payload: Payload = {
             "id": crawl.manifest.id,
             "pages": pages,
+            "round": max(rounds, default=0),
             "limit": int(limit) if isinstance(limit, int | float) else -1,
         }
         granted: int = crawl.server.call("pages", [crawl.keys.meta], payload)

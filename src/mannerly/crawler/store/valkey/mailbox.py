@@ -1,7 +1,8 @@
 """Tells which shards of this process have mail, without asking for each of them all the time.
 
-One exchange asks for the shards that are claimed here, for each at most every LOOK_S. Letters that
-this process posts itself are known at once, and every write to a shard tells how many wait for it.
+Letters that this process posts itself are known at once, and every write to a shard tells how many
+wait for it. A shard that nothing was heard of for LOOK_S is asked for: its inbox is read together
+with the posting of letters (`may_have`), or one exchange asks for all such shards (`has_any`).
 """
 
 from __future__ import annotations
@@ -51,17 +52,17 @@ class Mailbox:
             self._unread[shard] = unread
             self._seen_at[shard] = self._mono()
 
-    def emptied(self, shard: int) -> None:
-        """The inbox of a shard was found empty."""
-        if shard in self._unread:
-            self._unread[shard] = 0
-
     def has_any(self, shard: int) -> bool:
         """Return whether there may be a letter for a shard."""
         since = self._mono() - LOOK_S
         if not self._unread.get(shard) and self._seen_at.get(shard, inf) <= since:
             self._look([each for each, seen_at in self._seen_at.items() if seen_at <= since])
         return self._unread.get(shard, 0) > 0
+
+    def may_have(self, shard: int) -> bool:
+        """Return whether there may be a letter for a shard, as far as is known without asking."""
+        since = self._mono() - LOOK_S
+        return self._unread.get(shard, 0) > 0 or self._seen_at.get(shard, inf) <= since
 
     def depth(self) -> int:
         """Return how many links wait for the shards that are claimed here, as last seen."""

@@ -12,9 +12,10 @@ inbox takes letters without a gap only, and its answer says from which number on
 After a restart of the server all cursors are asked for again, and again every LOOK_S while letters
 are under way.
 
-In a cluster the two shards may be on two servers, and that of the receiver may lose its last second
-after the other one has dropped the letter. So a letter counts as passed there when an answer that
-comes SETTLED_S after the first one still says that it was read: by then it is on disk.
+In a cluster the two shards may be on two servers, and that of the receiver may lose its last
+second, or be replaced by a replica that lacks some, after the other one has dropped the letter. So
+a letter counts as passed there when an answer that comes SETTLED_S after the first one still says
+that it was read: by then it is on disk, and replicas have it.
 
 The streams of earlier claims are posted by the present owner, too. When the last letter of one was
 read, its cursor leaves the inbox, and then the stream leaves the outbox. So a shard has one stream
@@ -23,13 +24,13 @@ letters are posted a second time, which brings nothing new.
 
 A shard with more than MARK unread links gets no more for a while: they stay with the sender.
 
-The letters of all shards of a process are posted in one exchange (`post`), with one call for each
-shard that they go to.
+The letters of all shards of a process are posted in one exchange (`Posting`), with one call for
+each shard that they go to.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .letters import Letter, LetterStream, stream_of
 from .packing import pack_candidates
@@ -47,12 +48,16 @@ if TYPE_CHECKING:
 MARK = 200_000  # unread links
 PAUSE_S = 1.0  # without letters for a shard above the mark
 LOOK_S = 10.0
-SETTLED_S = 2.0  # a server writes its log to disk every second, which may take another one
+SETTLED_S = 10.0  # a log is on disk within 2 s; a replica lacks 10 s at most (min-replicas-max-lag)
 _PIECE = 200  # letters that are read at once
 _STREAMS = 1000  # of the letters of one call
 
 
-class _Way:
+# Letters of one stream that can be posted, and the last one before them that has left the outbox.
+_Part: TypeAlias = "tuple[Outbox, LetterStream, int, list[Letter]]"
+
+
+class Way:
     """The letters of one stream: how far they have come, and those that are not posted."""
 
     __slots__ = (
@@ -70,7 +75,7 @@ class _Way:
         self.read_at: Instant = 0.0
 
     def settle(self, read: int, now: Instant) -> None:
-        """Learn that letters were read, in a cluster: they are passed when that is on disk."""
+        """Learn that letters were read, in a cluster: they are passed when that is settled."""
         if read < self.read or self.read <= self.passed:  # the server has forgotten some, or: next
             self.read, self.read_at = read, now
         if self.read > self.passed and now - self.read_at >= SETTLED_S:
@@ -103,14 +108,14 @@ class Outbox:
         self.crawl = crawl
         self.handed = 0  # links that were handed over since that was last saved
         self._mono = mono
-        self._ways: dict[LetterStream, _Way] = {}
+        self._ways: dict[LetterStream, Way] = {}
         # A crawl may have hundreds of streams, most of which have nothing to do.
         self._waiting: set[LetterStream] = set()  # with letters that are not posted
         self._under_way: set[LetterStream] = set()  # with letters that are not read
         self._news: set[LetterStream] = set()  # with something to save
         # Of earlier claims, read to the end: with a cursor in the inbox, and without.
         self._ended: set[LetterStream] = set()
-        self._forgotten: dict[LetterStream, _Way] = {}  # which is to be saved
+        self._forgotten: dict[LetterStream, Way] = {}  # which is to be saved
         self._run = server.run
         self._look_at: Instant = 0.0
 
@@ -125,7 +130,7 @@ class Outbox:
     def load(self, cursors: dict[LetterStream, dict[str, int]]) -> None:
         """Begin a claim with what earlier ones left, and ask how far that has come."""
         for stream, known in cursors.items():
-            way = _Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
+            way = Way(known.get("last", 0), known.get("posted", 0), known.get("passed", 0))
             self._ways[stream] = way
             # Until it was asked for, it is under way.
             (self._ended if way.passed >= way.last else self._under_way).add(stream)
@@ -146,7 +151,7 @@ class Outbox:
         written: list[int | str] = []
         for shard, links in by_shard.items():
             stream = self._stream(shard)
-            way = self._ways.setdefault(stream, _Way())
+            way = self._ways.setdefault(stream, Way())
             way.last += 1
             letter = Letter(way.last, len(links), pack_candidates(links))
             way.waiting.append(letter)
@@ -268,7 +273,7 @@ class Outbox:
         """Post nothing to a shard for a while: it has not read what it got."""
         self._ways[stream].not_before = self._mono() + PAUSE_S
 
-    def _handed_over(self, way: _Way, links: int) -> None:
+    def _handed_over(self, way: Way, links: int) -> None:
         way.handed += links
         self.handed += links
 
@@ -306,45 +311,63 @@ def _exchange(asked: Sequence[tuple[Outbox, LetterStream, Command]]) -> list[byt
     return asked[0][0].server.ask_all([command for _, _, command in asked]) if asked else []
 
 
-def post(outboxes: Sequence[Outbox], mail: Mailbox) -> int:
-    """Post the letters of some shards, which are committed; return how many links that were."""
-    look([outbox for outbox in outboxes if outbox.wants_to_look])
-    by_shard: dict[int, list[tuple[Outbox, LetterStream, int, list[Letter]]]] = {}
-    for outbox in outboxes:
-        for stream, passed, letters in outbox.ready():
-            by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
-    if not by_shard:
-        return 0
-    first = outboxes[0]
-    pieces = [
-        (shard, parts[start : start + _STREAMS])
-        for shard, parts in by_shard.items()
-        for start in range(0, len(parts), _STREAMS)
-    ]
-    calls: list[Call] = []
-    for shard, parts in pieces:
-        payload: Payload = {
-            "id": first.crawl,
-            "streams": [stream.name_at_receiver(outbox.shard) for outbox, stream, _, _ in parts],
-            "passed": [passed for _, _, passed, _ in parts],
-            "letters": [[each for one in letters for each in one] for *_, letters in parts],
-        }
-        calls.append(("post", [first.keys.shard(shard)], payload))
-    count = 0
-    behind: list[Outbox] = []  # with letters behind a gap
-    for (shard, parts), answer in zip(pieces, first.server.calls(calls), strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        unread, *cursors = answer
-        for at, (outbox, stream, _, letters) in enumerate(parts):
-            count += outbox.posted(stream, *cursors[2 * at : 2 * at + 2])
-            if unread > MARK:
-                outbox.hold_back(stream)
-            if letters and outbox not in behind:
-                behind.append(outbox)
-        mail.arrived(shard)
-    look(behind)
-    return count
+class Posting:
+    """The letters of some shards that can be posted; all of them are committed."""
+
+    def __init__(self, outboxes: Sequence[Outbox], mail: Mailbox) -> None:
+        look([outbox for outbox in outboxes if outbox.wants_to_look])
+        self._mail = mail
+        by_shard: dict[int, list[_Part]] = {}
+        for outbox in outboxes:
+            for stream, passed, letters in outbox.ready():
+                by_shard.setdefault(stream.shard, []).append((outbox, stream, passed, letters))
+        self.shards = by_shard.keys()  # that get letters
+        self._pieces = [
+            (shard, parts[start : start + _STREAMS])
+            for shard, parts in by_shard.items()
+            for start in range(0, len(parts), _STREAMS)
+        ]
+
+    def calls(self) -> list[Call]:
+        """Return the calls that post them; their answers go to `answered`."""
+        calls: list[Call] = []
+        for shard, parts in self._pieces:
+            first = parts[0][0]
+            payload: Payload = {
+                "id": first.crawl,
+                "streams": [
+                    stream.name_at_receiver(outbox.shard) for outbox, stream, _, _ in parts
+                ],
+                "passed": [passed for _, _, passed, _ in parts],
+                "letters": [[each for one in letters for each in one] for *_, letters in parts],
+            }
+            calls.append(("post", [first.keys.shard(shard)], payload))
+        return calls
+
+    def answered(self, answers: Sequence[Any]) -> int:
+        """Note which letters have arrived; return how many links that were."""
+        count = 0
+        behind: list[Outbox] = []  # with letters behind a gap
+        for (shard, parts), answer in zip(self._pieces, answers, strict=True):
+            if isinstance(answer, Exception):
+                raise answer
+            unread, *cursors = answer
+            for at, (outbox, stream, _, letters) in enumerate(parts):
+                count += outbox.posted(stream, *cursors[2 * at : 2 * at + 2])
+                if unread > MARK:
+                    outbox.hold_back(stream)
+                if letters and outbox not in behind:
+                    behind.append(outbox)
+            self._mail.arrived(shard)
+        look(behind)
+        return count
+
+
+def post(outbox: Outbox, mail: Mailbox) -> int:
+    """Post the letters of one shard, which are committed; return how many links that were."""
+    posting = Posting([outbox], mail)
+    calls = posting.calls()
+    return posting.answered(outbox.server.calls(calls)) if calls else 0
 
 
 def _keep(streams: set[LetterStream], stream: LetterStream, *, is_in: bool) -> None:

@@ -9,16 +9,17 @@ The module is long because it answers every question of `ShardReader`, each in a
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 
-from .fetched import LostUrls, asked_again, lost_urls, recorded_urls
+from .hashes import hash_pieces, pairs
 from .host_codec import unpack_host, unpack_robots
 from .letters import split_name
+from .lost_records import LostRecords
 from .packing import (
     MAX_SEQ,
     Poisoned,
@@ -216,25 +217,22 @@ class ValkeyReader(ShardReader):
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
+        return self.lost_records.pages() + self.missing_unnamed
+
+    @property
+    def missing_unnamed(self) -> int:
+        """Return how many of them have a URL that is not kept: their number is all that is known.
+
+        They are on shared storage whose directory was not given.
+        """
         names = self.records().missing_segments
-        if not names:
-            return 0
-        files = self._files("lg")
-        # Of logs whose URLs are not kept the number of records is all that is known.
-        others = (files[name][1] for name in names if files[name][2:] != [KEPT])
-        return self.lost().pages + sum(others)
+        files = self._files("lg") if names else {}
+        return sum(files[name][1] for name in names if files[name][2:] != [KEPT])
 
-    def lost(self) -> LostUrls:
-        """Return the URLs whose record is in none of the folders, as far as URLs are kept."""
-        if not self.records().missing_segments:
-            return LostUrls([], [])
-        recorded = list(recorded_urls(self._server, self._base))
-        failed = list(self._failed())
-        return lost_urls(recorded, failed, self.records())  # the logs last: a crawl may go on
-
-    def asked_again(self, lost: LostUrls) -> set[int]:
-        """Return which of these are queued again, or will be, by number."""
-        return asked_again(self._server, self._base, lost)
+    @property
+    def lost_records(self) -> LostRecords:
+        """Return the records that are in none of the folders."""
+        return LostRecords(self._server, self._base, self.records)
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped."""
@@ -378,13 +376,8 @@ class ValkeyReader(ShardReader):
             raise Poisoned(f"{self._base}{suffix} has the field {name[:40]!r}") from None
 
     def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""
-        key, cursor = self._base + suffix, b"0"
-        while True:
-            cursor, found = self._server.ask("HSCAN", key, cursor, "COUNT", _PIECE)
-            yield from pairs(found)
-            if int(cursor) == 0:
-                return
+        for piece in hash_pieces(self._server, self._base + suffix):
+            yield from piece
 
     def _number(self, suffix: str, value: bytes) -> int:
         try:
@@ -400,13 +393,3 @@ def bucket_of(address: int, buckets: int) -> int:
         size *= 2
     at = address % size
     return at if at < buckets else address % (size // 2)
-
-
-def pairs(answer: Any) -> Iterator[tuple[bytes, Any]]:
-    """Yield the pairs of an answer, whatever the client library has made of it."""
-    if isinstance(answer, dict):
-        yield from answer.items()
-    elif answer and isinstance(answer[0], tuple | list):
-        yield from answer
-    else:
-        yield from zip(answer[::2], answer[1::2], strict=True)

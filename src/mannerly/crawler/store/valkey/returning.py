@@ -4,11 +4,13 @@ An order is kept in the server as `STAMP AFTER STAGE JSON`. Failed and given-up 
 number that grows: those up to the order's STAMP are meant, and AFTER tells which were brought back,
 so that one that fails again is not brought back twice. They are in the server. Skipped URLs and
 those with a record are in the logs: an owner brings back those that it can read. URLs whose record
-is lost are left to it in the server (`fetched`).
+is lost are left to it in the server (`lost_records`). A recrawl also brings those back whose record
+is on another machine: their URLs are in the server (`fetched`).
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -20,11 +22,15 @@ from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
-from .fetched import FAILED, unpack_block
+from .fetched import unpack_block
+from .layout import BackUrl
+from .lost_records import FAILED
 from .packing import Poisoned, pack, unpack_entry
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Entry, PageRecord
+    from collections.abc import Iterator, Sequence
+
+    from mannerly.crawler.model import Entry
     from mannerly.crawler.store.records.writer import RecordWriter
 
     from .client import Payload, ValkeyServer
@@ -63,7 +69,7 @@ class Returning:
     def __init__(self, shard: ValkeyShard, writer: RecordWriter) -> None:
         self._shard = shard
         self._writer = writer
-        self._again: list[tuple[Entry, PageRecord]] | None = None  # of the stage under way
+        self._again: Iterator[tuple[Entry, str]] | None = None  # of the stage under way
 
     def next(self, limit: int, server: ValkeyServer, base: str) -> ReturningSlice | None:
         """Return the next slice; None: the order has to wait."""
@@ -155,32 +161,36 @@ class Returning:
         if self._again is None:
             if order.stage == PAGES and shard.counts().rechecks and order.after == "0":
                 return None
-            if lost := shard.missing:
+            if unnamed := shard.missing_unnamed:
                 raise StoreError(
-                    f"{lost:,} records of shard {shard.number} cannot be read here, and a recrawl "
-                    "compares every page with its record: give all workers --segments with the "
-                    "directory of all records"
+                    f"{unnamed:,} records of shard {shard.number} cannot be read here: they are on "
+                    "shared storage, so give all workers --segments with its directory"
                 )
-            kinds = LIST_KINDS if order.stage == LISTS else (Kind.PAGE,)
-            self._again = [
-                (entry, record)
-                for entry, record in shard.records().unchecked_entries()
-                if entry.kind in kinds
-            ]
-        part, self._again = self._again[:limit], self._again[limit:]
+            self._again = self._recorded(LIST_KINDS if order.stage == LISTS else (Kind.PAGE,))
+        part = list(islice(self._again, limit))
         spared = self._spared([entry for entry, _ in part], control.round)
         if spared:
             self._writer.checked(spared, control.round)
         gone = set(spared)
-        rows = [
-            ReturningUrl("r", entry, kind_of_record(entry, record))
-            for entry, record in part
-            if entry.seq not in gone
-        ]
-        if self._again:
-            return self._part(rows, order.at("1"))
-        self._again = None
-        return self._part(rows, "")
+        rows = [ReturningUrl("r", entry, kind) for entry, kind in part if entry.seq not in gone]
+        following = order.at("1")
+        if len(part) < limit:
+            self._again, following = None, ""
+        slice_ = self._part(rows, following)
+        return slice_._replace(payload={**slice_.payload, "recrawl": True})
+
+    def _recorded(self, kinds: Sequence[Kind]) -> Iterator[tuple[Entry, str]]:
+        """Yield the URLs of some kinds that have a record, and the kind of that.
+
+        Those that are recorded on other machines have no record here to compare with.
+        """
+        here = list(self._shard.records().unchecked_entries())
+        for entry, record in here:
+            if entry.kind in kinds:
+                yield entry, kind_of_record(entry, record)
+        for entry, has_status in self._shard.lost_records.urls():
+            if entry.kind in kinds:
+                yield entry, kind_letters(entry.kind)[not has_status]
 
     def _spared(self, entries: list[Entry], round_number: int) -> list[int]:
         """Return the pages that are unchanged because a believed sitemap says so, by number."""
@@ -206,7 +216,7 @@ class Returning:
         for row in rows:
             entry = row.entry
             packed = pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, entry.kind)
-            back += (row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
+            back += BackUrl(row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
         return ReturningSlice(rows, {"back": back, "order": order})
 
 

@@ -1,6 +1,7 @@
 """The Lua scripts, a file each. They are loaded once into a server and called by their digest.
 
-`owner.lua` is put in front of those that an owner of a shard calls: it checks the fence.
+`owner.lua` is put in front of those that an owner of a shard calls: it checks the fence. Those that
+take URLs know the places of their values (`layout`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import NamedTuple
+
+from .layout import constants
 
 _PARTS = {
     "commit": ("queue", "letters", "arrive"),
@@ -37,5 +40,6 @@ def script(name: str) -> Script:
         parts.append(folder / "owner.lua")
     parts += [folder / f"{each}.lua" for each in _PARTS.get(name, ())]
     parts.append(folder / f"{name}.lua")
-    text = "\n".join([part.read_text("utf-8") for part in parts])
+    texts = [part.read_text("utf-8") for part in parts]
+    text = "\n".join([constants(), *texts] if name in _PARTS else texts)
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -27,10 +27,12 @@ from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .batches import Sent, commit_payload, committed, flat, offered
 from .fetched import FetchedUrls
+from .hashes import pairs
 from .host_codec import pack_host
 from .outbox import post
 from .packing import number_of, unpack_letter, unpack_waiting
-from .reader import COUNTERS, KEPT, ValkeyReader, pairs
+from .reader import COUNTERS, KEPT, ValkeyReader
+from .reminders import HeardReminders
 from .returning import Returning
 from .writes import counts_of
 
@@ -58,6 +60,18 @@ FORESEEN = 1000  # origins whose robots.txt was looked for
 _OUTGOING = 7  # its place among the counters
 _ROUND, _APPLIED = 10, 11
 _NOTHING = Committed([], 0)
+
+
+def load_commands(base: str) -> list[Command]:
+    """Return what reads everything that an owner begins with; `base` begins the shard's keys."""
+    return [
+        ("HMGET", base + "s", *COUNTERS),
+        ("HLEN", base + "n"),
+        ("HGETALL", base + "x"),
+        ("SMEMBERS", base + "d"),
+        ("HGETALL", base + "oc"),
+        ("LLEN", base + "ut"),
+    ]
 
 
 class ValkeyShard(ValkeyReader, ShardStore):
@@ -105,24 +119,16 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._returning = Returning(self, records)
         self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
+        self._before: tuple[int, int] | None = None  # a round, and the last number before it
         self._reminders = reminders
+        self.heard = HeardReminders(server, self._base)
         self._note = note
         if note.seq:  # it is counted by now
             note.write(0)
 
-    def load(self) -> None:
-        """Begin: read what the last owner left."""
-        base = self._base
-        totals, hosts, suspects, done, cursors, unpacked = self._server.ask_all(
-            [
-                ("HMGET", base + "s", *COUNTERS),
-                ("HLEN", base + "n"),
-                ("HGETALL", base + "x"),
-                ("SMEMBERS", base + "d"),
-                ("HGETALL", base + "oc"),
-                ("LLEN", base + "ut"),
-            ]
-        )
+    def load(self, left: list[Any]) -> None:
+        """Begin with what the last owner left: the answers to `load_commands`."""
+        totals, hosts, suspects, done, cursors, unpacked = left
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
@@ -201,6 +207,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Take records that were not committed, of a shard that is lost."""
         packed = [(each, pack_host(each, self._server)) for each in records]
         self._reminders.note(self.number, packed)
+        self._reminders.owe(self.number, packed)
+        if not self._is_open:  # else when it is closed
+            with suppress(StoreAway, CrawlGone):  # else at the next renewal
+                self._reminders.tell(self.number)
+
+    def reminders(self) -> list[HostRecord]:
+        """Return records of hosts with waits that earlier owners have told since they lost it."""
+        return self.heard.read(self._clocks())
 
     # ------------------------------------------------------------------ batches
 
@@ -232,6 +246,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if fetched is not None:
             payload |= fetched.payload()
         payload["limit"] = self._limit
+        payload["heard"] = self.heard.payload()
         payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
         payload["stamp"] = self.outbox.stamp
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
@@ -247,6 +262,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             for origin in batch.robots:
                 self._foreseen.pop(origin, None)
             self._forget(batch)
+            self.heard.committed(payload["heard"])
             if fetched is not None:
                 fetched.committed(payload, answer.unpacked)
             self._add_late("commit", committed(answer, entries))
@@ -321,7 +337,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Hand outgoing links over to their shards; return how many were handed over."""
         if self._writes.is_pending:
             return 0  # its letters may not be committed
-        return post([self.outbox], self._mail)
+        return post(self.outbox, self._mail)
 
     def receive(self, limit: int) -> Committed:
         """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
@@ -346,17 +362,17 @@ class ValkeyShard(ValkeyReader, ShardStore):
         key = self._base + "i"
         found: list[Candidate] = []
         cursors: dict[str, int] = {}
-        count = 0
+        read: list[str] = []
         for letter in letters:
-            if count and len(found) >= limit:
+            if read and len(found) >= limit:
                 break
             stream, number, links = unpack_letter(letter, key)
             found += links
             cursors[stream] = number
-            count += 1
-        if count == len(letters) < LETTERS:
-            self._mail.emptied(self.number)
-        if not count:
+            read.append(f"{stream} {number}")
+        if len(read) == len(letters) < LETTERS:
+            self._mail.seen(self.number, 0)
+        if not read:
             return
         hosts: dict[str, int] = {}
         payload: Payload = {
@@ -365,7 +381,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             "hosts": list(hosts),
             "streams": list(cursors),
             "numbers": list(cursors.values()),
-            "count": count,
+            "letters": read,
             "links": len(found),
         }
         self._begin(
@@ -402,6 +418,13 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
         return self._earlier().recorded(seq)
+
+    def is_recorded_elsewhere(self, seq: int) -> bool:
+        """Return whether a URL from before this recrawl may have a record that is not here."""
+        if self._before is None or self._before[0] != self.round:
+            before = self._server.ask("HGET", self._base + "s", "before")
+            self._before = self.round, int(before or 0)
+        return seq <= self._before[1]
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""
@@ -480,6 +503,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def _finished(self, answer: Answer) -> None:
         self._mail.seen(self.number, answer.unread)
+        self.heard.seen(answer.reminders)
         finish, self._finish = self._finish, None
         if finish is not None:
             finish(answer)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
-from .outbox import look, post
+from .outbox import Posting, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.store.base import Batch, Committed
 
-    from .client import Call, ValkeyServer
+    from .client import Call, Command, ValkeyServer
     from .mailbox import Mailbox
     from .shard import ValkeyShard
 
@@ -45,17 +45,20 @@ class Together:
     def pass_links(self, limit: int) -> list[Committed | StoreError]:
         """Hand over and take over links; return what `receive` of each would return or raise."""
         self._settle()
+        having: list[ValkeyShard] = []
+        inboxes: list[list[bytes]] = []
         try:
-            post([shard.outbox for shard in self._sound], self._mail)
+            posting = Posting([shard.outbox for shard in self._sound], self._mail)
             having = [
                 shard
                 for shard in self._sound
-                if not shard.is_received and self._mail.has_any(shard.number)
+                if not shard.is_received
+                and (shard.number in posting.shards or self._mail.may_have(shard.number))
             ]
-            inboxes = self._server.ask_all([shard.inbox for shard in having])
+            inboxes = self._exchange(posting, [shard.inbox for shard in having])
         except StoreError as error:
             self._failed |= {shard.number: error for shard in self._sound}
-            having, inboxes = [], []
+            having = []
         for shard, letters in zip(having, inboxes, strict=True):
             try:
                 shard.begin_receive(letters, limit)
@@ -74,7 +77,7 @@ class Together:
             return set()
         self._settle()
         outboxes = [shard.outbox for shard in self._sound]
-        post(outboxes, self._mail)
+        self._exchange(Posting(outboxes, self._mail), [])
         look(outboxes)
         for shard in self._sound:
             shard.begin_save()
@@ -94,6 +97,15 @@ class Together:
             if not isinstance(error, LeaseLost):
                 raise error
         return {shard.number for shard, answer in zip(still, answers, strict=True) if answer == 1}
+
+    def _exchange(self, posting: Posting, inboxes: Sequence[Command]) -> list[list[bytes]]:
+        """Post letters, and read inboxes afterwards."""
+        calls = posting.calls()
+        if not calls and not inboxes:
+            return []
+        answers, letters = self._server.calls_and_ask(calls, inboxes)
+        posting.answered(answers)
+        return letters
 
     @property
     def _sound(self) -> list[ValkeyShard]:

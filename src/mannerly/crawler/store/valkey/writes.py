@@ -36,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True):
     placed: list[int] = []  # places of URLs that came back into the queue
     waiting: int = 0  # of those that came back
     unread: int = 0  # links in the inbox
+    reminders: int = 0  # of hosts, from others (`HeardReminders`)
     unpacked: int = 0  # URLs with a record that are not in a block; 0: not told
 
 

@@ -31,8 +31,7 @@ local function split(buckets)
   end
 end
 
--- `found` has five values for each candidate: fingerprint, address of its bucket, place of its host
--- in `hosts`, priority, packed entry. Returns the places of new ones and how many were queued.
+-- `found` has candidates (`FoundUrl`). Returns the places of new ones and how many were queued.
 local function arrive(found, hosts, limit)
   local count, buckets = C.known, math.max(FIRST, C.buckets)
   local new, room = {}, limit - (C.queued - C.waiting)
@@ -40,15 +39,15 @@ local function arrive(found, hosts, limit)
   local queues, is_met, waiting = {}, {}, {}
   local queued = 0
   local prefix = P .. 'k:'
-  for i = 1, #found, 5 do
-    local host = found[i + 2]
-    if redis.call('SADD', prefix .. bucket_of(found[i + 1], buckets), found[i]) == 1 then
+  for i = 1, #found, FOUND_SIZE do
+    local name, priority = hosts[found[i + FOUND_HOST]], found[i + FOUND_PRIORITY]
+    local bucket = bucket_of(found[i + FOUND_ADDRESS], buckets)
+    if redis.call('SADD', prefix .. bucket, found[i + FOUND_PRINT]) == 1 then
       count = count + 1
       C.seq = C.seq + 1
-      new[#new + 1] = (i - 1) / 5
+      new[#new + 1] = (i - 1) / FOUND_SIZE
       if queued < room then
         queued = queued + 1
-        local name, priority = hosts[host], found[i + 3]
         local queue = queues[name]
         if not queue then
           queue = {}
@@ -59,11 +58,11 @@ local function arrive(found, hosts, limit)
           entries = {}
           queue[priority] = entries
         end
-        entries[#entries + 1] = number_text(C.seq) .. found[i + 4]
+        entries[#entries + 1] = number_text(C.seq) .. found[i + FOUND_ENTRY]
       else
-        waiting[#waiting + 1] = number_text(C.seq) .. hosts[host] .. '\0' .. found[i + 3] .. '\0'
-          .. found[i + 4]
-        is_met[hosts[host]] = true
+        waiting[#waiting + 1] = number_text(C.seq) .. name .. '\0' .. priority .. '\0'
+          .. found[i + FOUND_ENTRY]
+        is_met[name] = true
       end
     end
   end

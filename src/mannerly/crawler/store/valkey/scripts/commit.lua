@@ -35,17 +35,16 @@ local IS_FAILED = {f = true, m = true, d = true}
 local IS_LOST = {P = true, L = true, C = true}
 C.checks = 0
 
--- Pages: place of the host, priority, number, packed entry, kind of record; failed ones are in
--- `entries`, too. Of the others the entry is kept.
+-- Pages (`LeavingUrl`); failed ones are in `entries`, too. Of the others the entry is kept.
 local counted = 0
 local urls = {}
 local is_gone = remove_all(A.pages, hosts)
-for i = 1, #A.pages, 5 do
+for i = 1, #A.pages, LEAVING_SIZE do
   if is_gone[i] then
-    local seq = A.pages[i + 2]
+    local seq = A.pages[i + LEAVING_SEQ]
     take(seq)
     counted = counted + 1
-    local kind = A.pages[i + 4]
+    local kind = A.pages[i + LEAVING_HOW]
     local before = earlier(seq)
     if before then
       C[COUNTED[before]] = C[COUNTED[before]] - 1
@@ -59,22 +58,23 @@ for i = 1, #A.pages, 5 do
       redis.call('ZADD', P .. 'f', redis.call('HINCRBY', S, 'stamp', 1), seq)
       redis.call('HSET', P .. 'fe', seq, C.round .. ' ' .. A.entries[tostring(i)])
     elseif A.keeps and (not before or IS_FAILED[before]) then
-      urls[#urls + 1] = hosts[A.pages[i]] .. '\0' .. A.pages[i + 1] .. '\0' .. A.pages[i + 3]
+      urls[#urls + 1] = hosts[A.pages[i + LEAVING_HOST]] .. '\0' .. A.pages[i + LEAVING_PRIORITY]
+        .. '\0' .. A.pages[i + LEAVING_ENTRY]
     end
   end
 end
 
--- Dropped ones likewise; instead of the kind, the reason and entry of given-up ones.
+-- Dropped ones likewise.
 is_gone = remove_all(A.dropped, hosts)
-for i = 1, #A.dropped, 5 do
+for i = 1, #A.dropped, LEAVING_SIZE do
   if is_gone[i] then
-    local seq = A.dropped[i + 2]
+    local seq = A.dropped[i + LEAVING_SEQ]
     take(seq)
     local before = earlier(seq)
     if IS_LOST[before] then C[COUNTED[before]] = C[COUNTED[before]] - 1 end
     if not before or IS_LOST[before] then
-      local given_up = A.dropped[i + 4]
-      if given_up then
+      local given_up = A.dropped[i + LEAVING_HOW]
+      if given_up ~= '' then
         C.given_up = C.given_up + 1
         redis.call('ZADD', P .. 'g', redis.call('HINCRBY', S, 'stamp', 1), seq)
         redis.call('HSET', P .. 'ge', seq, given_up)
@@ -99,6 +99,11 @@ end
 
 local new, queued = arrive(A.found, hosts, A.limit)
 set_fields(P .. 'h', A.records)
+for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, record
+  if redis.call('HGET', P .. 'rm', A.heard[i]) == A.heard[i + 1] then
+    redis.call('HDEL', P .. 'rm', A.heard[i])
+  end
+end
 for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
 
@@ -130,7 +135,11 @@ for _, key in ipairs({'lg', 'sg'}) do
   end
 end
 
-if A.round > C.round then C.round = A.round end
+if A.round > C.round then -- URLs up to this number were known before
+  C.round = A.round
+  redis.call('HSET', S, 'before', C.seq)
+  redis.call('DEL', P .. 'rb')
+end
 for _, order in ipairs(A.retries) do
   redis.call('RPUSH', P .. 'y',
     (redis.call('HGET', S, 'stamp') or 0) .. ' 0 ' .. order) -- up to which stamp, from which on

@@ -69,6 +69,7 @@ local function done(answer)
   counts[#counts + 1] = redis.call('HLEN', P .. 'n')
   answer.counts = counts
   answer.unread = answer.unread or tonumber(held[4]) or 0
+  answer.reminders = redis.call('HLEN', P .. 'rm')
   local packed = cmsgpack.pack(answer)
   redis.call('HSET', S, 'batch', A.n, 'answer', packed, unpack(kept))
   return packed

@@ -95,13 +95,12 @@ local function remove(name, priority, seq, entry)
   return found > 0
 end
 
--- Remove many entries: `values` has five for each, of which the first four are the place of its host
--- in `hosts`, its priority, its number and itself. Returns a table of those that were there, by the
--- place of their first value. Those at the beginning of their list go with one command.
+-- Remove many entries (`LeavingUrl`). Returns a table of those that were there, by the place of their
+-- first value. Those at the beginning of their list go with one command.
 local function remove_all(values, hosts)
   local is_gone, lists, by_name = {}, {}, {}
-  for i = 1, #values, 5 do
-    local name = values[i] .. ' ' .. values[i + 1]
+  for i = 1, #values, LEAVING_SIZE do
+    local name = values[i + LEAVING_HOST] .. ' ' .. values[i + LEAVING_PRIORITY]
     local list = by_name[name]
     if not list then
       list = {}
@@ -111,11 +110,12 @@ local function remove_all(values, hosts)
     list[#list + 1] = i
   end
   for _, list in ipairs(lists) do
-    local name, priority = hosts[values[list[1]]], values[list[1] + 1]
+    local first = list[1]
+    local name, priority = hosts[values[first + LEAVING_HOST]], values[first + LEAVING_PRIORITY]
     local host = host_of(name)
     if #list > 1 and host.priorities[priority] then
       local key, place, count = list_key(name, priority), {}, 0
-      for _, i in ipairs(list) do place[values[i + 3]] = i end
+      for _, i in ipairs(list) do place[values[i + LEAVING_ENTRY]] = i end
       for _, entry in ipairs(redis.call('LRANGE', key, 0, #list - 1)) do
         if not place[entry] then break end
         is_gone[place[entry]] = true
@@ -128,7 +128,7 @@ local function remove_all(values, hosts)
       end
     end
     for _, i in ipairs(list) do
-      if not is_gone[i] and remove(name, priority, values[i + 2], values[i + 3]) then
+      if not is_gone[i] and remove(name, priority, values[i + LEAVING_SEQ], values[i + LEAVING_ENTRY]) then
         is_gone[i] = true
       end
     end

@@ -1,8 +1,16 @@
 -- Invariant: a letter is taken out of the inbox in the write that queues its links and moves the
 -- cursor of its stream past it, so it is neither lost nor taken twice.
--- The owner has read the first `count` letters; `streams` has their streams, and `numbers` where the
--- cursors move to. A stream without a cursor was ended by its sender, which waits for nothing.
+-- The owner has read the first letters: `letters` has the stream and number of each; `streams` has
+-- their streams, and `numbers` where the cursors move to. A stream without a cursor was ended by its
+-- sender, which waits for nothing. If other letters are there, the server has forgotten some since
+-- they were read: those that are there now were read by no one.
 if is_repeated then return answered() end
+local first = redis.call('LRANGE', P .. 'i', 0, #A.letters - 1)
+for i, letter in ipairs(A.letters) do
+  if string.sub(first[i] or '', 1, #letter + 1) ~= letter .. ' ' then
+    return redis.error_reply('LOST the server has forgotten letters that were read')
+  end
+end
 know_hosts(A.hosts)
 local new, queued = arrive(A.found, A.hosts, A.limit)
 flush_hosts()
@@ -16,6 +24,6 @@ get_fields(P .. 'ic', A.streams, function(stream, known)
   end
 end)
 set_fields(P .. 'ic', cursors)
-redis.call('LTRIM', P .. 'i', A.count, -1)
+redis.call('LTRIM', P .. 'i', #A.letters, -1)
 local unread = redis.call('HINCRBY', S, 'unread', -A.links)
 return done({new = new, queued = queued, first = C.seq - #new + 1, unread = unread})
