@@ -44,6 +44,7 @@ class GeneratedWeb:
         limits: server specs of the simulator; each host has one of them. "": no limit.
         crawl_delays_s: each host has one of them in its robots.txt. 0: no Crawl-delay.
         is_listed: whether every page is a seed and has no links.
+        seed_hosts: hosts whose home page is a seed, from host 0 on.
         seed: changes the random links, and which host has which limit and Crawl-delay.
     """
 
@@ -56,6 +57,7 @@ class GeneratedWeb:
     limits: tuple[str, ...] = ("",)
     crawl_delays_s: tuple[float, ...] = (0.0,)
     is_listed: bool = False
+    seed_hosts: int = 1
     seed: int = 1
 
     @property
@@ -66,7 +68,7 @@ class GeneratedWeb:
     def seeds(self) -> Iterator[str]:
         """Return the seeds of a crawl of this web."""
         if not self.is_listed:
-            yield self.start
+            yield from map(_url, range(min(self.seed_hosts, self.hosts)), repeat(0))
             return
         for page in range(self.pages):
             yield from map(_url, range(self.hosts), repeat(page))

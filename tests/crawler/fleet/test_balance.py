@@ -71,6 +71,14 @@ def test_members_that_claim_at_once_try_different_shards_first() -> None:
     assert len({shard for each in claimed for shard in each}) > 3
 
 
+def test_a_shard_whose_claims_fail_is_passed_over_for_another() -> None:
+    """After a restart of the server each shard waits for a lease from its first claim on."""
+    first = moves("a", ["b"], owned=[], unclaimed=range(8), shards=8).claim
+    second = moves("a", ["b"], owned=[], unclaimed=range(8), shards=8, refused=first).claim
+
+    assert sorted(first + second) == list(range(8))
+
+
 def test_nothing_is_released_while_shards_are_overdue() -> None:
     """Members that should have claimed them do not: more of them would wait, too."""
     planned = moves("a", ["b"], owned=range(6), unclaimed=[6, 7], shards=8, overdue=[6, 7])

@@ -172,8 +172,9 @@ def test_no_lease_is_granted_for_one_lease_after_a_restart(
     server.kill()
     server.start()
 
-    with pytest.raises(StoreInUse, match="restarted"):
+    with pytest.raises(StoreInUse, match="restarted") as refused:
         crawl.claim(0, OPTIONS)
+    assert 0.0 < refused.value.for_s <= 0.6
     time.sleep(0.7)
     crawl.claim(0, OPTIONS).close()
     crawl.claim(0, OPTIONS)

@@ -121,13 +121,39 @@ def test_the_last_moments_can_be_taken_back() -> None:
 
 
 def test_an_exchange_that_is_repeated_answers_anew() -> None:
-    """Long ones are kept as they were unpacked; their answers are not."""
+    """Long ones are kept as they were unpacked, and their answers until a value changes."""
     model = Keyspace()
     exchange = [("HMGET", f"a key with a long name, number {at}", "a", "b") for at in range(100)]
-    assert model.exchange(exchange, 0.0) == [[None, None]] * 100
-    model.run("HSET", exchange[7][1], "b", 5)
+    key = exchange[7][1]
 
-    assert model.exchange(exchange, 0.0)[7] == [None, b"5"]
+    def seen() -> Any:
+        return model.exchange(exchange, 0.0)[7], model.run("HGETALL", key)
+
+    assert model.exchange(exchange, 0.0) == [[None, None]] * 100
+    model.run("HSET", key, "b", 5)
+    assert seen() == ([None, b"5"], [b"b", b"5"])
+    model.keep()
+    model.run("HSET", key, "b", 6, "a", 1)
+    assert seen() == ([b"1", b"6"], [b"a", b"1", b"b", b"6"])
+    model.rewind()
+    assert seen() == ([None, b"5"], [b"b", b"5"])
+    model.run("DEL", key)
+    model.run("HSET", key, "b", 7)
+    assert seen() == ([None, b"7"], [b"b", b"7"])
+
+
+def test_a_renewal_of_calm_members_is_seen_at_once() -> None:
+    """It is written past the journal: answers that are kept must not outlive it."""
+    model = Keyspace()
+    model.run("HSET", "shard", "until", 5)
+    model.run("HSET", "cards", "w1", "5 card")
+    before = model.run("HGETALL", "shard"), model.run("HGETALL", "cards")
+
+    model.prolong({"now": 20, "ttl": 10, "members": ["w1"], "shards": ["shard"], "cards": "cards"})
+
+    assert before == ([b"until", b"5"], [b"w1", b"5 card"])
+    assert model.run("HGETALL", "shard") == [b"until", b"30"]
+    assert model.run("HGETALL", "cards") == [b"w1", b"20 card"]
 
 
 @pytest.mark.parametrize("number", [0, 127, 128, -1, -32, -33, 40_000, -70_000, 2**31, -(2**40)])

@@ -53,8 +53,11 @@ def moves(
     leaving: Collection[int] = (),
     overdue: Collection[int] = (),
     kept: Collection[int] = (),
+    refused: Collection[int] = (),
 ) -> Moves:
     """Return what a member should do about the shards. Those that are `leaving` are not `owned`.
+
+    Those that are `refused` have no owner, and a claim of them would fail now.
 
     Which of them is chosen by a hash: two members that claim at once seldom try the same shard, and
     the shards that are released are neither the busiest nor the idlest.
@@ -67,7 +70,10 @@ def moves(
         order = sorted(free_to_go, key=lambda shard: _mixed(member, shard))
         portion = max(PORTION, -(-excess // STEPS)) - len(leaving) - len(unclaimed)
         return Moves([], order[: max(0, min(excess, portion))])
-    order = sorted(unclaimed, key=lambda shard: (shard not in overdue, _mixed(member, shard)))
+    order = sorted(
+        [shard for shard in unclaimed if shard not in refused],
+        key=lambda shard: (shard not in overdue, _mixed(member, shard)),
+    )
     share = -(-len(unclaimed) // max(1, len(names) - 1))
     within = max(0, min(part - len(owned), share))
     most = -(-len(overdue) // len(names))  # each of the members takes a part of them

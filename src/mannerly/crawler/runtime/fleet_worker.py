@@ -128,6 +128,7 @@ class FleetWorker(Worker):
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
         self._free_since: dict[int, Instant] = {}  # shards without an owner
         self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
+        self._refused: dict[int, Instant] = {}  # shards whose claims fail, and until when
         self._resting: set[int] = set()
         self._quiet_since: Instant | None = None  # all members are, as far as is known
         self._is_finished = self._is_ending = False
@@ -276,6 +277,7 @@ class FleetWorker(Worker):
         self._free_since = {number: self._free_since.get(number, now) for number in free}
         overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
+        self._refused = {at: until for at, until in self._refused.items() if now < until}
         planned = moves(
             self._id,
             members,
@@ -285,6 +287,7 @@ class FleetWorker(Worker):
             shards=self._store.manifest.shards,
             overdue=overdue,
             kept=self._kept,
+            refused=self._refused,
         )
         if any(planned):
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
@@ -321,8 +324,10 @@ class FleetWorker(Worker):
             return False
         try:
             store = self._opener.claim(number, patience_s=0.0)
-        except StoreInUse:
-            return False  # another member was faster
+        except StoreInUse as error:  # another member was faster, or the server was restarted
+            if error.for_s:
+                self._refused[number] = self._clock.now() + error.for_s
+            return False
         try:
             self._take(number, store)
         except LeaseLost:

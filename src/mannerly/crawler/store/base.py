@@ -123,6 +123,8 @@ class StoreMissing(StoreError):  # noqa: N818 - a state of the place
 class StoreInUse(StoreError):  # noqa: N818 - a state of the place
     """Another process works on this crawl or shard. The message names it."""
 
+    for_s = 0.0  # a claim fails for so long at least; 0: that is not known
+
 
 class StoreFull(StoreError):  # noqa: N818 - a state of the disk
     """The disk is full or the file cannot grow: pause until there is room."""

@@ -1,7 +1,8 @@
 -- The commands of a server that the store uses, on Lua tables, beside the scripts that call them.
 --
--- Values: a string; a hash {kind, n, of}; a set {kind, n, of}; a list {kind, items}; a sorted set
--- {kind, n, of, order}, whose order is made when it is needed. A key that becomes empty is gone.
+-- Values: a string; a hash {kind, key, n, of, names, changes}; a set likewise; a list {kind, key, items};
+-- a sorted set {kind, key, n, of, order, changes}. Order and names are made when they are needed,
+-- `changes` counts how often fields were changed. A key that becomes empty is gone.
 -- Every change is noted in a journal, so that the last moments can be taken back (`rewind`), also to
 -- different instants for the servers of a cluster (`fail_over`). What a
 -- real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
@@ -37,7 +38,8 @@ local function take_back(what, where, name, before)
   elseif what == FIELD then
     local of = where.of
     where.n = where.n + (before == nil and 0 or 1) - (of[name] == nil and 0 or 1)
-    of[name], where.order = before, nil
+    of[name], where.order, where.names = before, nil, nil
+    where.changes = where.changes + 1
   elseif what == GROWN then
     for i = #where.items, name + 1, -1 do where.items[i] = nil end
   elseif what == REMOVED then
@@ -79,7 +81,8 @@ end
 local function change(key, kind)
   local value = read(key, kind)
   if value then return value end
-  value = kind == LIST and {kind = LIST, key = key, items = {}} or {kind = kind, key = key, n = 0, of = {}}
+  value = kind == LIST and {kind = LIST, key = key, items = {}}
+    or {kind = kind, key = key, n = 0, of = {}, changes = 0}
   values[key] = value
   note(KEY, key, true, nil)
   return value
@@ -95,8 +98,9 @@ local function put(value, name, new)
   if before == new then return false end
   note(FIELD, value, name, before)
   of[name] = new
-  value.n = value.n + (before == nil and 1 or 0) - (new == nil and 1 or 0)
-  value.order = nil
+  if before == nil then value.n, value.names = value.n + 1, nil end
+  if new == nil then value.n, value.names = value.n - 1, nil end
+  value.order, value.changes = nil, value.changes + 1
   return before == nil
 end
 
@@ -115,13 +119,23 @@ local function take_out(key, kind, words, first)
   return gone
 end
 
+-- Return the names in a hash or set, in order. The list is kept: it is not to be changed.
 local function names(value)
-  local all = {}
-  if value then
+  if not value then return NOTHING end
+  local all = value.names
+  if not all then
+    all = {}
     for name in pairs(value.of) do all[#all + 1] = name end
+    sort(all)
+    value.names = all
   end
-  sort(all)
   return all
+end
+
+local function copied(list)
+  local copy = {}
+  for i = 1, #list do copy[i] = list[i] end
+  return copy
 end
 
 local function size(key, kind)
@@ -247,7 +261,7 @@ function COMMANDS.HGETALL(w)
   return found
 end
 
-function COMMANDS.HKEYS(w) return names(read(w[1], HASH)) end
+function COMMANDS.HKEYS(w) return copied(names(read(w[1], HASH))) end
 function COMMANDS.HLEN(w) return size(w[1], HASH) end
 function COMMANDS.HEXISTS(w) return field(w[1], HASH, w[2]) and 1 or 0 end
 
@@ -283,7 +297,7 @@ function COMMANDS.SADD(w)
 end
 
 function COMMANDS.SREM(w) return take_out(w[1], SET, w, 2) end
-function COMMANDS.SMEMBERS(w) return names(read(w[1], SET)) end
+function COMMANDS.SMEMBERS(w) return copied(names(read(w[1], SET))) end
 function COMMANDS.SISMEMBER(w) return field(w[1], SET, w[2]) and 1 or 0 end
 function COMMANDS.SCARD(w) return size(w[1], SET) end
 
@@ -583,19 +597,21 @@ cmsgpack = {pack = function(value) return pack(value) end, unpack = function(dat
 
 local scripts = {}
 
--- Long exchanges of plain commands, which all members repeat, as they were unpacked.
+-- Long exchanges of plain commands, which all members repeat, as they were unpacked; a script that
+-- tells the time may come first. Returns whether an exchange is kept, too.
 local LONG, MOST = 1000, 100
 local seen, seen_count = {}, 0
 
 local function commands_of(packed)
   local known = seen[packed]
-  if known then return known end
+  if known then return known, true end
   local commands = unpack_at(packed, 1)
-  if #packed >= LONG and commands[1][1] ~= 'EVALSHA' then
+  local is_kept = #packed >= LONG and commands[#commands][1] ~= 'EVALSHA'
+  if is_kept then
     if seen_count >= MOST then seen, seen_count = {}, 0 end
     seen[packed], seen_count = commands, seen_count + 1
   end
-  return commands
+  return commands, is_kept
 end
 
 -- Run a command, the first of whose words is its name.
@@ -613,23 +629,46 @@ local function answer(command)
   return run(command[1], words)
 end
 
+-- All members ask for all cards, and for the same fields of all shards. The answers are kept as they
+-- were packed, until the value changes: with a hash, or with a command that is kept itself.
+local function kept_answer(command, is_kept)
+  local name, value = command[1], values[command[2]]
+  if not value or value.kind ~= HASH then return nil end
+  if name == 'HGETALL' then
+    if value.packed_at ~= value.changes then
+      value.packed, value.packed_at = pack(answer(command), true), value.changes
+    end
+    return value.packed
+  end
+  if not is_kept or name ~= 'HMGET' then return nil end
+  if command.value ~= value or command.packed_at ~= value.changes then
+    command.packed, command.packed_at = pack(answer(command), true), value.changes
+    command.value = value
+  end
+  return command.packed
+end
+
+local function packed_answer(command)
+  local is_well, found = pcall(answer, command)
+  if is_well then return pack(found, true) end
+  if type(found) == 'string' and (sub(found, 1, 9) == 'WRONGTYPE' or sub(found, 1, 8) == 'READONLY') then
+    return pack({err = found}, true)
+  end
+  error(found, 0)
+end
+
 return {
   -- Run several commands at one instant; return their answers.
   exchange = function(packed, at_s)
     now_s = at_s
-    local commands, answers, before = commands_of(packed), {}, noted
-    for i = 1, #commands do
-      local is_well, found = pcall(answer, commands[i])
-      if is_well then
-        answers[i] = found
-      elseif type(found) == 'string' and (sub(found, 1, 9) == 'WRONGTYPE' or sub(found, 1, 8) == 'READONLY') then
-        answers[i] = {err = found}
-      else
-        error(found, 0)
-      end
+    local commands, is_kept = commands_of(packed)
+    local count, before = #commands, noted
+    local out = {FIXED_LIST[count] or long(count, 0xdc, 0xdd)}
+    for i = 1, count do
+      out[i + 1] = kept_answer(commands[i], is_kept) or packed_answer(commands[i])
     end
     if noted > before then note(MARK, at_s, true, true) end
-    return pack(answers, true)
+    return concat(out)
   end,
   load = function(digest, text)
     scripts[digest] = assert(loadstring('return function(KEYS, ARGV) ' .. text .. '\nend'))()
@@ -642,16 +681,19 @@ return {
     local A = unpack_at(packed, 1)
     local ends, now = A.now + A.ttl, text_of(A.now)
     for _, key in ipairs(A.shards) do
-      local state = read(key, HASH).of
+      local value = read(key, HASH)
+      local state = value.of
       if not state['until'] then error(key .. ' has no owner, and is renewed by a calm one', 0) end
-      if tonumber(state['until']) < ends then state['until'] = text_of(ends) end
+      if tonumber(state['until']) < ends then
+        state['until'], value.changes = text_of(ends), value.changes + 1
+      end
     end
     local cards = read(A.cards, HASH)
     for _, name in ipairs(A.members) do
       local card = cards and cards.of[name]
       local seen = card and string.find(card, ' ', 1, true)
       if seen and tonumber(sub(card, 1, seen - 1)) < A.now then
-        cards.of[name] = now .. sub(card, seen, -1)
+        cards.of[name], cards.changes = now .. sub(card, seen, -1), cards.changes + 1
       end
     end
   end,

@@ -49,6 +49,7 @@ class Plan:
     delay_s: float = 2.0
     others: int = 2  # links of each page to random pages
     host_fan_out: int | None = None  # hosts that a home page leads to, besides; None: 4
+    seed_hosts: int = 1  # hosts whose home page is a seed
     crawl_delays_s: tuple[float, ...] = (0.0, 0.0, 5.0, 25.0)
     retry_after_s: int = 40
     refusals: float = 0.03

@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from itertools import chain, count
 from math import inf
@@ -36,7 +36,7 @@ from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import WorkerCard
-from mannerly.crawler.store.valkey import leases
+from mannerly.crawler.store.valkey import crawl, leases
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
@@ -65,6 +65,7 @@ CRAWL = "simulated"  # the id of the crawl
 SKEW_S = 7200.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory of its own is made there
 SOON_S = 0.01  # between two turns of a calm member
+_CARDS = 10_000  # that are kept as they were read: every member reads those of all others
 AIM_S = 1.0  # after a request: its answer, its commit and the letters that follow
 
 
@@ -94,6 +95,7 @@ class World:
             crawl_delays_s=plan.crawl_delays_s,
             others=plan.others,
             host_fan_out=plan.host_fan_out,
+            seed_hosts=plan.seed_hosts,
             seed=seed,
         )
         base = CrawlSettings()
@@ -366,6 +368,7 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
     with (
         TemporaryDirectory(prefix="mannerly-fleet-", dir=_in_memory()) as folder,
         patch.object(leases, "uuid4", _tokens(seed)),
+        patch.object(crawl, "_read_card", lru_cache(_CARDS)(crawl._read_card)),
     ):
         world = World(plan, seed=seed, folder=Path(folder), edits=edits)
         try:

@@ -78,6 +78,12 @@ _decode_manifest = msgspec.json.Decoder(_Kept).decode
 _decode_card = msgspec.json.Decoder(WorkerCard).decode
 
 
+def _read_card(value: bytes) -> tuple[WorkerCard, float]:
+    """Return a card as it is kept, and when it was shown, by the server's clock."""
+    seen_ms, _, text = value.partition(b" ")
+    return _decode_card(text), int(seen_ms) / 1000.0
+
+
 class ValkeyCrawl:
     """`CrawlStore` in a Redis or Valkey server."""
 
@@ -96,7 +102,8 @@ class ValkeyCrawl:
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
         self._cards: set[str] = set()
-        self._read_cards: dict[bytes, WorkerCard] = {}  # those of the last look, by their text
+        # The cards of the last look, by their text, and when they were shown.
+        self._read_cards: dict[bytes, tuple[WorkerCard, float]] = {}
         self._orders: list[tuple[int, Control]] = []
 
     # ------------------------------------------------------------------ creating and opening
@@ -276,17 +283,17 @@ class ValkeyCrawl:
             ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
         )
         now = server_ms / 1000.0
-        cards = []
+        wall, lease_s, cards = self.wall(), self.fleet.lease_s, []
         known, self._read_cards = self._read_cards, {}
         for _, value in pairs(rows):
-            seen_ms, _, text = value.partition(b" ")
             try:
-                card, age_s = known.get(text) or _decode_card(text), now - int(seen_ms) / 1000.0
+                card, seen_s = read = known.get(value) or _read_card(value)
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
-            self._read_cards[text] = card
-            if age_s < self.fleet.lease_s:
-                seen_at = self.wall() - age_s
+            self._read_cards[value] = read
+            age_s = now - seen_s
+            if age_s < lease_s:
+                seen_at = wall - age_s
                 if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:
                     card = card._replace(seen_at=seen_at)
                 cards.append(card)

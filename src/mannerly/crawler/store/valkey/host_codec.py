@@ -8,7 +8,7 @@ wait. A record that was made without a boot has no clock to convert from, and st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,8 @@ _INSTANTS = (
 _WAITS = ("blocked_until", "next_at", "breaker_until")
 _TOTALS = ("fetched", "refused", "failed", "retired", "failures_in_a_row", "requests")
 _CLOCKS_AGREE_S = 5.0
+_PLACES = [HostRecord._fields.index(name) for name in _INSTANTS]
+_BOOT, _UPDATED_MONO = HostRecord._fields.index("boot"), HostRecord._fields.index("updated_mono")
 _ON_SERVER = "server"  # the boot of a record whose instants are on the server's clock
 
 _decode_host = msgspec.json.Decoder(HostRecord).decode
@@ -47,9 +49,15 @@ class Clocks(NamedTuple):
 
 def pack_host(record: HostRecord, server: ValkeyServer) -> str:
     """Return a record as text, its instants on the server's clock."""
-    if record.boot:
-        record = _shifted(record, server.ahead_s)._replace(boot=_ON_SERVER, updated_mono=0.0)
-    return text_of(record)
+    if not record.boot:
+        return text_of(record)
+    values: list[Any] = list(record)
+    ahead_s = server.ahead_s
+    for place in _PLACES:  # as `_shifted`, in a third of its time: every commit has many records
+        if values[place]:
+            values[place] += ahead_s
+    values[_BOOT], values[_UPDATED_MONO] = _ON_SERVER, 0.0
+    return text_of(values)
 
 
 def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:

@@ -78,6 +78,7 @@ class ValkeyFleet:
         self.claimed: dict[int, ValkeyShard] = {}
         self._crawl = crawl
         self._home: Home | None = None
+        self._busy = 0  # a shard that did not rest when the end was last looked for
 
     @property
     def ttl_ms(self) -> int:
@@ -113,22 +114,18 @@ class ValkeyFleet:
         shards = range(crawl.manifest.shards) if among is None else among
         if not shards:
             return []
-        keys = [crawl.keys.shard(shard) for shard in shards]
+        questions = [("HMGET", crawl.keys.shard(shard), "id", "token", "until") for shard in shards]
         now_ms, (whole, *rows) = crawl.server.call_and_ask(
-            ("time", [crawl.keys.meta], {}),
-            [
-                ("HMGET", crawl.keys.meta, "id"),
-                *(("HMGET", key, "id", "token", "until") for key in keys),
-            ],
+            ("time", [crawl.keys.meta], {}), [("HMGET", crawl.keys.meta, "id"), *questions]
         )
-        free = []
-        for known, *_ in (whole, *rows):
-            if known is None or known.decode() != crawl.manifest.id:
-                raise crawl.gone()
-        for shard, (_, token, until) in zip(shards, rows, strict=True):
-            if not token or not now_ms < int(until) <= now_ms + self.ttl_ms + _CLOCKS_MS:
-                free.append(shard)
-        return free
+        known_id, last_ms = crawl.manifest.id.encode(), now_ms + self.ttl_ms + _CLOCKS_MS
+        if whole[0] != known_id or any(known != known_id for known, _, _ in rows):
+            raise crawl.gone()
+        return [
+            shard
+            for shard, (_, token, until) in zip(shards, rows, strict=True)
+            if not token or not now_ms < int(until) <= last_ms
+        ]
 
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
         """Prolong the claims of this process and show its card; return the shards it has lost."""
@@ -298,18 +295,27 @@ class ValkeyFleet:
         return first is not None and self._resting() == first
 
     def _resting(self) -> list[int] | None:
-        """Return the epochs of all shards and the last order; None: one does not rest."""
+        """Return the epochs of all shards and the last order; None: one does not rest.
+
+        The one that did not rest before is asked first: most looks need no other.
+        """
+        if self._epochs([self._busy]) is None:
+            return None
+        return self._epochs(range(self._crawl.manifest.shards))
+
+    def _epochs(self, shards: Sequence[int]) -> list[int] | None:
+        """Return the epochs of shards that rest, and the last order; None: one does not rest."""
         crawl = self._crawl
-        keys = [crawl.keys.shard(shard) for shard in range(crawl.manifest.shards)]
         rows = crawl.server.ask_all(
-            [("HMGET", key, "id", "rests", "epoch", "orders") for key in keys]
+            [("HMGET", crawl.keys.shard(each), "id", "rests", "epoch", "orders") for each in shards]
         )
         last = crawl.last_order()
-        epochs = []
-        for known, rests, epoch, orders in rows:
-            if known is None or known.decode() != crawl.manifest.id:
+        epochs, known_id = [], crawl.manifest.id.encode()
+        for shard, (known, rests, epoch, orders) in zip(shards, rows, strict=True):
+            if known != known_id:
                 raise crawl.gone()
             if rests != b"1" or int(orders) < last:
+                self._busy = shard
                 return None
             epochs.append(int(epoch))
         return [*epochs, last]
@@ -374,10 +380,12 @@ def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> Stor
     member, left_ms = rest
     left_s = int(left_ms) / 1000.0
     if word == b"restarted":
-        return StoreInUse(
+        refusal = StoreInUse(
             f"shard {number} of {location} may be in use: the server was restarted, and its last "
             f"owner has {left_s:.0f} s to be heard"
         )
+        refusal.for_s = left_s
+        return refusal
     return StoreInUse(
         f"shard {number} of {location} is in use by {bytes(member).decode('utf-8', 'replace')}"
     )
