@@ -10,7 +10,7 @@ crawl is alone, as on a disk.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 import msgspec
@@ -36,6 +36,7 @@ from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
 from .mailbox import Mailbox
+from .manifest import pack_manifest, unpack_manifest
 from .packing import Poisoned, text_of, unpack_letter
 from .reader import ValkeyReader
 from .reminders import Reminders
@@ -51,30 +52,10 @@ if TYPE_CHECKING:
     from .client import Payload
     from .shard import ValkeyShard
 
-MAX_SHARDS = 16_384  # a cluster has as many slots
-SCHEMA = 1  # of everything that is kept in the server
 _CLOCKS_AGREE_S = 2.0
 _PIECE = 500  # letters, or scripts of one exchange
 
 
-class _Schema(msgspec.Struct, frozen=True):
-    """The number of the schema, which every release can read."""
-
-    schema: int
-
-
-class _Kept(_Schema, frozen=True):
-    """The manifest as it is kept."""
-
-    id: str
-    created_at: float
-    shards: Annotated[int, msgspec.Meta(ge=1, le=MAX_SHARDS)]
-    seeds: list[str]
-    settings: dict[str, Any]
-
-
-_decode_schema = msgspec.json.Decoder(_Schema).decode
-_decode_manifest = msgspec.json.Decoder(_Kept).decode
 _decode_card = msgspec.json.Decoder(WorkerCard).decode
 
 
@@ -115,7 +96,7 @@ class ValkeyCrawl:
         keys = CrawlKeys(server.address.name)
         payload: Payload = {
             "id": manifest.id,
-            "manifest": text_of(_Kept(SCHEMA, **_values(manifest))),
+            "manifest": pack_manifest(manifest),
         }
         try:
             require_keeping(server)
@@ -147,7 +128,7 @@ class ValkeyCrawl:
         if data is None:
             server.close()
             raise StoreMissing(f"there is no crawl in {location}")
-        crawl = cls(server, _manifest(data, keys.manifest))
+        crawl = cls(server, unpack_manifest(data, keys.manifest))
         if not is_ready:
             crawl.complete()
         return crawl
@@ -388,21 +369,3 @@ class ValkeyCrawl:
         self._holder = ""
         self.fleet.leave()
         self.server.close()
-
-
-def _manifest(data: bytes, key: str) -> Manifest:
-    try:
-        schema = _decode_schema(data).schema  # alone: another schema may have other fields
-        if schema != SCHEMA:
-            age = "a newer" if schema > SCHEMA else "an older"
-            raise StoreError(
-                f"{key} was written by {age} release of mannerly (schema {schema}, and this one "
-                f"knows {SCHEMA}): use that release, or another name for a new crawl (--crawl)"
-            )
-        return Manifest(**_values(_decode_manifest(data)))
-    except msgspec.MsgspecError as error:
-        raise Poisoned(f"the manifest in {key} is damaged ({error})") from None
-
-
-def _values(of: Manifest | _Kept) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in ("id", "created_at", "shards", "seeds", "settings")}

@@ -13,8 +13,8 @@ and was not asked for.
 
 **Two commands at once.** `recall.lua` takes a portion only if no URL was left or brought back since
 the marks were read (`recalls` counts that). Otherwise marks and logs are read again. So each URL is
-left once, whichever command finds it. A command that was killed has left some portions: the next one finds
-their marks, and goes on.
+left once. A command that was killed has left some portions: the next one finds their marks, and
+goes on.
 
 **--max-urls.** Pages that are fetched again were granted before, so they are given back. The limit
 may be in another server of a cluster than the shard. So the shard counts what was ever left to it
