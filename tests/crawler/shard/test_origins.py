@@ -8,7 +8,15 @@ import pytest
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import PASSING, Entry, Kind, LocalError, RobotsRecord, Skipped
+from mannerly.crawler.model import (
+    PASSING,
+    Entry,
+    HostRecord,
+    Kind,
+    LocalError,
+    RobotsRecord,
+    Skipped,
+)
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness.model import ErrorKind
@@ -64,6 +72,23 @@ def test_stored_rules_are_loaded_and_their_delay_is_kept() -> None:
         world.wait(1.0)
 
     assert log == [(0, f"{A}/1"), (7, f"{A}/2")]
+
+
+def test_a_delay_that_was_known_holds_while_robots_txt_cannot_be_read() -> None:
+    """The copy of the file may be lost while the host's record is not; 503 takes nothing back."""
+    store = MemoryStore(frontier_limit=99)
+    store.commit(Batch(hosts=[HostRecord("a.example", crawl_delay_s=700.0, updated_at=EPOCH_S)]))
+    world = ShardWorld(f"{A}/1", store=store, is_resumed=True)
+    assert urls_of(world) == []
+    world.wait(700.0)
+
+    (request,) = world.start()
+    world.answer(request, 503)
+
+    world.wait(699.0)
+    assert urls_of(world) == []
+    world.wait(2.0)
+    assert urls_of(world) == [f"{A}/robots.txt"]
 
 
 def test_host_that_did_not_answer_an_earlier_process_is_asked_at_once() -> None:

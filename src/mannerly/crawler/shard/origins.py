@@ -117,6 +117,8 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
 
 
 def _obey(learned: Learned, parts: Parts, now: Now) -> None:
+    if learned.record.failing_since and learned.record.body is None:
+        return  # a file that cannot be read says nothing: a delay that was known before holds
     delay_s = learned.crawl_delay_s
     parts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
     parts.audit.robots(parts.politeness.key(learned.host), delay_s)
