@@ -272,18 +272,17 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        server_ms, (rows,) = self.server.call_and_ask(
-            ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
-        )
-        now = server_ms / 1000.0
+        key = self.keys.cards
+        now_ms, (rows,) = self.server.call_and_ask(("time", [key], {}), [("HGETALL", key)])
         cards = []
         known, self._read_cards = self._read_cards, {}
         for _, value in pairs(rows):
             seen_ms, _, text = value.partition(b" ")
             try:
-                card, age_s = known.get(text) or _decode_card(text), now - int(seen_ms) / 1000.0
+                card = known.get(text) or _decode_card(text)
+                age_s = (now_ms - int(seen_ms)) / 1000.0
             except (ValueError, msgspec.MsgspecError) as error:
-                raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
+                raise Poisoned(f"a card in {key} is damaged ({error})") from None
             self._read_cards[text] = card
             if age_s < self.fleet.lease_s:
                 seen_at = self.wall() - age_s
