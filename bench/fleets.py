@@ -14,7 +14,7 @@ exchanges, and is replaced by its replica; wall clocks are wrong by up to two ho
 of members and store is the real one, scripts included (`mannerly.simulation.fleet`).
 
 Hosts of the large world ask for Crawl-delays of 23, 47 or 70 minutes, so 20 pages take 8 to 24
-hours or more. Hosts are found on two pages, so their requests come in waves, every 23 minutes:
+hours or more. Hosts are found on two seeds, so their requests come in waves, every 23 minutes:
 half of the faults come during one, the others at any time. Times are CPU time of one core.
 """
 
