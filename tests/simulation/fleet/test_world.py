@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mannerly.simulation.fleet.members import DAY_S
+from mannerly.simulation.fleet.plan import Fault
 from mannerly.simulation.fleet.planted import PLANTED, SMALL, Planted
 from mannerly.simulation.fleet.world import simulate_fleet
 
@@ -41,6 +42,18 @@ def test_a_fleet_whose_members_look_only_if_they_find_something_keeps_its_promis
 
     assert outcome.is_sound, outcome
     assert outcome.calls < outcome.virtual_s * plan.members
+
+
+def test_a_refusal_that_waits_in_a_socket_while_its_shard_is_lost_is_heeded() -> None:
+    """Its member waits for a slow server meanwhile, and claims the shard again later."""
+    slow = next(each for each in PLANTED if each.kinds == (Fault.SLOW,))
+    plan = replace(
+        slow.plan, hosts=48, faults=8, delay_s=2.0, crawl_delays_s=(0.0, 5.0), kinds=slow.kinds
+    )
+
+    outcome = simulate_fleet(plan, seed=3)
+
+    assert outcome.is_sound, outcome
 
 
 @pytest.mark.parametrize("is_calm", [False, True])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
+LONG_WAITS = replace(SMALL, refusals=0.1, retry_after_s=200, faults=16, duration_s=20_000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ PLANTED = (
     Planted(
         "no fencing",
         edits=(
-            ("if held[2] ~= A.token then return {0, now, 0} end", ""),
+            ("if held[2] ~= A.token then return {0, now, 0, 0} end", ""),
             ("if held[2] ~= A.token then\n", "if false then\n"),
             ("if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then", "if false then"),
         ),
@@ -189,7 +190,7 @@ PLANTED = (
         "waits that the server forgot are not told again",
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
-        plan=replace(SMALL, refusals=0.1),
+        plan=LONG_WAITS,
     ),
     Planted(
         "a claim that fails half-way is kept",
@@ -208,8 +209,10 @@ PLANTED = (
             members=2,
             servers=(24,),
             shards=24,
-            hosts=48,
-            crawl_delays_s=(0.0, 5.0),
+            hosts=96,
+            faults=16,
+            delay_s=1.0,
+            crawl_delays_s=(0.0,),
             slow_s=(1.9, 2.0),
         ),
     ),
@@ -217,6 +220,18 @@ PLANTED = (
         "letters dropped before replicas have them",
         patches=((outbox.Way, "settle", _passed_at_once),),
         kinds=(Fault.FAILOVER,),
-        plan=replace(SMALL, servers=(3,), shards=2, hosts=40, pages=2, others=0, host_fan_out=1),
+        plan=replace(
+            SMALL,
+            servers=(3,),
+            shards=2,
+            hosts=20,
+            faults=4,
+            busy_s=30.0,
+            delay_s=0.5,
+            others=0,
+            host_fan_out=1,
+            crawl_delays_s=(0.0,),
+            duration_s=20_000.0,
+        ),
     ),
 )
