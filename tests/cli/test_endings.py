@@ -112,7 +112,7 @@ def test_refused_connection_and_wrong_certificates_are_told_apart(tmp_path: Path
             old.url(): "the certificate",
             closed.url(): "forbidden by robots.txt (--ignore-robots)",
             secret.url(): "the server answered 401 Unauthorized",
-            hanging.url(): "connected, but no response in time (--timeout)",
+            hanging.url(): "connected, but no robots.txt in time (--robots-timeout, ",
         }
         outcome = run(tmp_path, "crawl", *causes, *QUICK, "--robots-timeout", "0.7")
 

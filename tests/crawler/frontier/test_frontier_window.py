@@ -130,13 +130,13 @@ def test_heap_counts_who_is_due_without_the_dead() -> None:
 
 def test_windows_are_larger_while_few_urls_are_in_memory() -> None:
     """Where a read is a round trip; beyond the limit they are as large as elsewhere."""
-    windows = Windows(2, memory_limit=100, roomy_limit=9)
+    windows = Windows(2, memory_limit=100, roomy_limit=40)
     queues = [HostQueue(name) for name in "abc"]
 
     for queue in queues:
-        for seq in range(10):
+        for seq in range(50):
             windows.add(queue, entry(seq))
 
-    assert [len(queue) for queue in queues] == [8, 2, 2]
-    wanted = Windows(2, 100, roomy_limit=9).wanted(queues)
-    assert [each.limit for each in wanted] == [8, 8, 2]
+    assert [len(queue) for queue in queues] == [32, 8, 2]
+    wanted = Windows(2, 100, roomy_limit=40).wanted(queues)
+    assert [each.limit for each in wanted] == [32, 32, 2]
