@@ -66,6 +66,13 @@ def test_a_seed_repeats_a_run(is_calm: bool) -> None:
 
 
 @pytest.mark.long
+def test_a_crawl_ends_although_more_links_were_handed_over_than_the_server_counted() -> None:
+    """The number of links on their way is never below zero: a shard would not rest."""
+    outcome = simulate_fleet(SMALL, seed=79)
+
+    assert outcome.is_sound
+
+
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_a_planted_error_is_found(planted: Planted) -> None:
     """Within twenty seeds."""

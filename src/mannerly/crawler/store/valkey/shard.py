@@ -143,7 +143,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         counters, handed = self._writes.counters, self.outbox.handed
         if self._counts is None or self._counts[0] is not counters or self._counts[1] != handed:
             known = list(counters)
-            known[_OUTGOING] -= handed
+            known[_OUTGOING] = max(0, known[_OUTGOING] - handed)  # as `letters.lua` does
             self._counts = counters, handed, counts_of(known)
         return self._counts[2]
 
