@@ -114,7 +114,7 @@ def test_members_and_free_shards_are_one_exchange_each(
 
     members, free, doubtful = crawl.workers(), crawl.fleet.unclaimed(), crawl.fleet.unclaimed([])
 
-    assert (members, free, doubtful) == ([], list(range(SHARDS)), [])
+    assert (members, free, doubtful) == ([], (list(range(SHARDS)), [], []), ([], [], []))
     assert server.exchanges - before == 2
 
 

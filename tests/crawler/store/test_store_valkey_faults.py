@@ -175,6 +175,7 @@ def test_no_lease_is_granted_for_one_lease_after_a_restart(
     with pytest.raises(StoreInUse, match="restarted") as refused:
         crawl.claim(0, OPTIONS)
     assert 0.0 < refused.value.for_s <= 0.6
+    assert crawl.fleet.unclaimed() == ([1], [], [0])  # shard 1 was not asked for yet
     time.sleep(0.7)
     crawl.claim(0, OPTIONS).close()
     crawl.claim(0, OPTIONS)
@@ -192,7 +193,7 @@ def test_a_lease_by_the_clock_of_another_server_ends(
         ahead_ms = int(time.time() * 1000) + 3_600_000
         client.hset(crawl.keys.shard(0), mapping={"until": ahead_ms, "run": "before"})
 
-    assert crawl.fleet.unclaimed() == [0]
+    assert crawl.fleet.unclaimed() == ([], [0], [])
     with pytest.raises(StoreInUse):
         crawl.claim(0, OPTIONS)
     time.sleep(0.6)
@@ -327,13 +328,15 @@ def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     now_ms = crawl.server.time_ms(state)
     crawl.server.change("HSET", state, "until", now_ms - 1, "hold", now_ms + 60_000)
 
-    lost_at_once = renew(crawl)
+    lost_at_once, withheld_until = renew(crawl), crawl.fleet.withheld_until
     is_silent = store.sure_until == was_sure_until
     crawl.server.change("HSET", state, "hold", now_ms)
     lost_later = renew(crawl)
 
     assert (lost_at_once, is_silent) == ([], True)
-    assert lost_later == []
+    assert withheld_until is not None
+    assert 50.0 < withheld_until - time.monotonic() <= 60.0
+    assert (lost_later, crawl.fleet.withheld_until) == ([], None)
     assert store.sure_until > was_sure_until
 
 

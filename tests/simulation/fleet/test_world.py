@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from mannerly.crawler.store.fleet import LEASE_S
 from mannerly.simulation.fleet.members import DAY_S
 from mannerly.simulation.fleet.plan import Fault
 from mannerly.simulation.fleet.planted import PLANTED, SMALL, Planted
-from mannerly.simulation.fleet.world import simulate_fleet
+from mannerly.simulation.fleet.world import World, simulate_fleet
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CALM = replace(SMALL, faults=0)
 
@@ -42,6 +47,27 @@ def test_a_fleet_whose_members_look_only_if_they_find_something_keeps_its_promis
 
     assert outcome.is_sound, outcome
     assert outcome.calls < outcome.virtual_s * plan.members
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_members_keep_their_shards_through_an_outage(is_restarted: bool, tmp_path: Path) -> None:
+    """All leases have ended, and the members that are back first leave them to their owners."""
+    world = World(replace(CALM, members=8, shards=24), seed=1, folder=tmp_path)
+
+    def go_away() -> None:
+        world.server.is_up = False
+
+    def come_back() -> None:
+        if is_restarted:
+            world.server.restart(loses_last_second=False)
+        world.server.is_up = True
+
+    world.at(30.0, go_away)
+    world.at(30.0 + 2 * LEASE_S, come_back)
+    outcome = world.run()
+
+    assert outcome.is_sound, outcome
+    assert [member.store.fleet.takeovers for member in world.members] == [0] * 8
 
 
 def test_a_refusal_that_waits_in_a_socket_while_its_shard_is_lost_is_heeded() -> None:

@@ -32,6 +32,7 @@ from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
 from .balance import moves, quota
 from .budget import CHUNK, FREELY, PageBudget
+from .free_shards import FreeShards
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ if TYPE_CHECKING:
 
 AGAIN_S = 1.0  # between two tries while the store is away
 ORDERS_S = 1.0  # between two looks for control records: each is a round trip
-BALANCE_S = 1.0  # between two looks at the other members
+BALANCE_S = 1.0  # between two looks at the other members; longer if there are more than
+MANY = 100  # of them: each look reads a card of each
 MOVING_S, MOVED_S = 0.25, 3.0  # the same while shards change hands, and for so long afterwards
 SILENT_S = 8.0  # since the card of a member was renewed: it is not counted on any more
-OVERDUE_S = 2.0  # without an owner: a shard is claimed beyond the quota
-KEPT_S = 15.0  # such a shard stays, until the members see each other as they are
+BACK_S = 4.0  # after an outage: until the other members have renewed their cards, too
+KEPT_S = 15.0  # a shard beyond the quota stays, until the members see each other as they are
 ROBOTS_S = 1.0  # between two looks for a robots.txt that another shard has fetched for one of ours
 REST_S = 0.5  # between two looks at idle shards
 REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
@@ -126,7 +128,7 @@ class FleetWorker(Worker):
         self._next_robots = self._moving_until = -inf
         self._away_since: Instant | None = None
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
-        self._free_since: dict[int, Instant] = {}  # shards without an owner
+        self._free = FreeShards(store.fleet, store.manifest.shards)
         self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
         self._refused: dict[int, Instant] = {}  # shards whose claims fail, and until when
         self._resting: set[int] = set()
@@ -228,6 +230,11 @@ class FleetWorker(Worker):
         for number in self._fleet.renew(self._card(self.stats()), now=now):
             self._lose(number)
         self._next_renewal = now + RENEW_S
+        if (at := self._fleet.withheld_until) is not None:
+            self._next_renewal = min(self._next_renewal, max(at, now + AGAIN_S))
+        if self._away_since is not None and now - self._away_since > SILENT_S - RENEW_S:
+            # The cards of the others are old, too: that does not mean that they are dead.
+            self._next_balance = now + BACK_S
         self._away_since = self.engine.away = None
         if self.news is not None:  # they are read
             self.engine.figures = self._fleet.figures()
@@ -273,9 +280,8 @@ class FleetWorker(Worker):
         heard_since = self._clock.wall() - SILENT_S
         cards = [card for card in self._store.workers() if card.seen_at > heard_since]
         members = [card.id for card in cards]
-        free = self._fleet.unclaimed(self._doubtful(cards, now))
-        self._free_since = {number: self._free_since.get(number, now) for number in free}
-        overdue = {at for at, since in self._free_since.items() if now - since >= OVERDUE_S}
+        self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
+        free = self._free_shards(cards, now)
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
         self._refused = {at: until for at, until in self._refused.items() if now < until}
         planned = moves(
@@ -285,7 +291,7 @@ class FleetWorker(Worker):
             leaving=self._leaving,
             unclaimed=free,
             shards=self._store.manifest.shards,
-            overdue=overdue,
+            overdue=self._free.overdue(now),
             kept=self._kept,
             refused=self._refused,
         )
@@ -305,18 +311,17 @@ class FleetWorker(Worker):
             if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
 
-    def _doubtful(self, cards: list[WorkerCard], now: Instant) -> list[int] | None:
-        """Return the shards that may have no owner; None: any of them.
-
-        While this member has its part and none change hands, it need not ask for those that others
-        show on their cards.
-        """
-        owned, shards = self.engine.shards.by_number.keys(), self._store.manifest.shards
-        part = quota(self._id, [card.id for card in cards], shards)
-        if len(owned) != part or now < self._moving_until:
-            return None
+    def _free_shards(self, cards: list[WorkerCard], now: Instant) -> list[int]:
+        """Return the shards that may be claimed, by the cards of the members that are heard."""
+        owned = self.engine.shards.by_number
+        part = quota(self._id, [card.id for card in cards], self._store.manifest.shards)
         others = [card.shards for card in cards if card.id != self._id]
-        return sorted(set(range(shards)).difference(owned, *others))
+        return self._free.look(
+            now,
+            owned=owned,
+            shown=set().union(*others),
+            is_settled=len(owned) == part and now >= self._moving_until,
+        )
 
     def _claim(self, number: int) -> bool:
         """Try to become the owner of a shard; return whether this member is."""
@@ -385,7 +390,7 @@ class FleetWorker(Worker):
             self._quiet_since = None
             return
         others = [card for card in self._store.workers() if card.id != self._id]
-        if self._fleet.unclaimed() or not all(card.is_quiet for card in others):
+        if any(self._fleet.unclaimed()) or not all(card.is_quiet for card in others):
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now

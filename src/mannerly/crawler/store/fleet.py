@@ -74,6 +74,16 @@ class Rhythm(NamedTuple):
 SHARED = Rhythm(tick_s=0.5, commit_after_s=0.5, commit_within_s=0.7, early_s=0.05, uncommitted=1024)
 
 
+class Unclaimed(NamedTuple):
+    """Shards that have no owner."""
+
+    released: list[int]  # or never claimed
+    lapsed: list[int]  # their lease has ended; the owner may renew it until another one claims them
+    withheld: list[
+        int
+    ]  # a claim would fail now: the store was restarted, and may have forgotten one
+
+
 class FleetFigures(NamedTuple):
     """The store of a crawl as one process sees it: plain values for metrics."""
 
@@ -119,6 +129,8 @@ class Fleet(Protocol):
 
     member: str  # the name of this run among all runs on all machines; "" before `join`
     rhythm: Rhythm  # in which a member writes to the store
+    # When leases can be prolonged that have ended, and that the store withholds after a restart.
+    withheld_until: Instant | None
 
     def join(self, home: Path, segments: Path | None = None) -> str:
         """Work on the crawl with `home` as the data directory of this run; return its name.
@@ -132,7 +144,7 @@ class Fleet(Protocol):
             StoreError: it belongs to another crawl or holds something else.
         """
 
-    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+    def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
 
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:

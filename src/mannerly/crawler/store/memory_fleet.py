@@ -16,7 +16,16 @@ from mannerly.crawler.control import is_for_shards
 from mannerly.politeness.clock import MonotonicClock
 
 from .base import StoreError, StoreInUse
-from .fleet import LEASE_S, MARGIN_S, SHARED, CrawlGone, FleetFigures, LeaseLost, StoreAway
+from .fleet import (
+    LEASE_S,
+    MARGIN_S,
+    SHARED,
+    CrawlGone,
+    FleetFigures,
+    LeaseLost,
+    StoreAway,
+    Unclaimed,
+)
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
@@ -114,6 +123,7 @@ class SharedMemoryCrawl(MemoryCrawl):
     """`CrawlStore` and its `Fleet` in memory: every instance is one member."""
 
     rhythm = SHARED
+    withheld_until: Instant | None = None  # it is never restarted
 
     def __init__(self, location: str, crawl: CrawlData) -> None:
         super().__init__(location, crawl)
@@ -222,15 +232,17 @@ class SharedMemoryCrawl(MemoryCrawl):
             self.member = f"member-{self._shared.joined}"
         return self.member
 
-    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+    def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
         self.reach()
-        return [
-            shard
-            for shard, data in enumerate(self._crawl.shards)
-            if (among is None or shard in among)
-            and not (isinstance(data.owner, LeasedStore) and data.owner.is_held)
-        ]
+        found = Unclaimed([], [], [])
+        for shard in range(len(self._crawl.shards)) if among is None else among:
+            owner = self._crawl.shards[shard].owner
+            if not isinstance(owner, LeasedStore):
+                found.released.append(shard)
+            elif not owner.is_held:
+                found.lapsed.append(shard)
+        return found
 
     def commit(
         self,

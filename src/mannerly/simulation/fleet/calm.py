@@ -17,8 +17,9 @@ the world stands in for its looks:
 A member that a fault meets is not calm, and looks, renews and claims with its own code. A restart
 of the server or its absence meets all members, at the time of the next renewal.
 
-Turns of calm members are on a grid of GRID_S, later than something is due and never sooner: one
-turn does what a busy machine would do in one turn of its loop.
+Turns are on a grid of GRID_S, later than something is due and never sooner: one turn does what a
+busy machine would do in one turn of its loop. Each member that is not calm has another grid, so
+that they do not act at the same instants.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ ALERT_S = 40.0  # a lease, and the time to claim what it held
 LETTER_S = 0.5  # until a letter is looked for
 SURVEY_S = 1.0
 GRID_S = 0.25
+SHIFTS = 64  # grids; their instants are whole numbers of 1/256 s, so sums of them are exact
 
 
 class Calm:
@@ -213,6 +215,7 @@ class Calm:
                 self._rouse(member, now)
 
 
-def on_grid(at: float) -> float:
-    """Return the first instant of the grid that is not before `at`."""
-    return ceil(at / GRID_S) * GRID_S
+def on_grid(at: float, member: int = 0) -> float:
+    """Return the first instant of a member's grid that is not before `at`."""
+    shift_s = member % SHIFTS * GRID_S / SHIFTS
+    return ceil((at - shift_s) / GRID_S) * GRID_S + shift_s

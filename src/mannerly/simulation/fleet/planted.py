@@ -155,7 +155,7 @@ PLANTED = (
     Planted(
         "no fencing",
         edits=(
-            ("if held[2] ~= A.token then return {0, now, 0, 0} end", ""),
+            ("if held[2] ~= A.token then return {0, now, 0, 0, 0} end", ""),
             ("if held[2] ~= A.token then\n", "if false then\n"),
             ("if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then", "if false then"),
         ),

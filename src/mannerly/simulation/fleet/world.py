@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 CRAWL = "simulated"  # the id of the crawl
 SKEW_S = 7200.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory of its own is made there
-SOON_S = 0.01  # between two turns of a calm member
+SOON_S = 0.01  # between two turns of a member in a large world, at least
 _CARDS = 10_000  # that are kept as they were read: every member reads those of all others
 AIM_S = 1.0  # after a request: its answer, its commit and the letters that follow
 
@@ -126,7 +126,7 @@ class World:
             self.clock,
             self._rng,
             slow_s=plan.slow_s,
-            at=self._at,
+            at=self.at,
             join=self._join,
         )
         self.judge = FleetJudge(
@@ -145,7 +145,7 @@ class World:
         if plan.is_calm:
             store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
             self._calm = self._faults.calm = Calm(
-                self.members, self.server, self.clock, store, turn=self._turn_at, at=self._at
+                self.members, self.server, self.clock, store, turn=self._turn_at, at=self.at
             )
 
     def run(self) -> FleetOutcome:
@@ -161,7 +161,7 @@ class World:
             if self._plan.is_calm and number % 2:
                 self._aimed.append((at, fault))
             else:
-                self._at(at, partial(self._faults.happen, fault))
+                self.at(at, partial(self._faults.happen, fault))
         self._aimed.sort(key=itemgetter(0), reverse=True)
         while self._events and self.clock.now < self._plan.duration_s:
             at, _, act = heappop(self._events)
@@ -183,13 +183,13 @@ class World:
             parse(LOCATION),
             mono=clocks.now,
             wall=clocks.wall,
-            at=self._at,
+            at=self.at,
             seed=f"{self._seed} {len(self.members)}",
         )
 
     def _join(self) -> None:
         if not self.server.is_up:
-            self._at(self.clock.now + 5.0, self._join)
+            self.at(self.clock.now + 5.0, self._join)
             return
         if self._calm is not None:
             self._calm.catch_up()
@@ -245,7 +245,7 @@ class World:
             return
         member.turn_at = at
         member.ticket += 1
-        self._at(at, partial(self._turn, member, member.ticket))
+        self.at(at, partial(self._turn, member, member.ticket))
 
     def _turn(self, member: SimulatedMember, ticket: int) -> None:
         if not member.is_alive or ticket != member.ticket or member.link.aside is not None:
@@ -272,7 +272,7 @@ class World:
         if member.stopped_until <= self.clock.now:
             at = aside.go()
         if at is not None:
-            self._at(at, partial(self._go_on, member, aside, lost))
+            self.at(at, partial(self._go_on, member, aside, lost))
         else:
             member.link.aside = None
             self._turned(member, lost)
@@ -287,15 +287,16 @@ class World:
 
     def _plan_turn(self, member: SimulatedMember) -> None:
         if member.is_alive and (at := member.wake_at()) < inf:
-            now = self.clock.now
-            later = max(at, now + 1e-6) if member.is_watchful else on_grid(max(at, now + SOON_S))
-            self._turn_at(member, later)
+            at = max(at, self.clock.now + (SOON_S if self._calm else 1e-6))
+            if self._calm is not None:
+                at = on_grid(at, member.number if member.is_watchful else 0)
+            self._turn_at(member, at)
 
     def _answer(self, member: int, request: Request) -> FakeReply:
         now = self.clock.now
         if self._aimed and now >= self._aimed[-1][0]:
             _, fault = self._aimed.pop()
-            self._at(
+            self.at(
                 now + self._rng.uniform(0.0, AIM_S), partial(self._faults.happen, fault, member)
             )
         self.judge.sent(member, request, now)
@@ -303,7 +304,8 @@ class World:
         self.judge.answered(member, request, reply, now)
         return reply
 
-    def _at(self, at: float, act: Callable[[], None]) -> None:
+    def at(self, at: float, act: Callable[[], None]) -> None:
+        """Have something done at an instant."""
         heappush(self._events, (at, next(self._order), act))
 
     # ------------------------------------------------------------------ the end

@@ -103,17 +103,18 @@ class FleetContract(Opening):
         import pytest
 
         one, two = self.members(location, tmp_path)
-        before = one.fleet.unclaimed()
+        before = one.fleet.unclaimed().released
         store = one.crawl.claim(0, OPTIONS)
         with pytest.raises(StoreInUse):
             two.crawl.claim(0, OPTIONS)
-        meanwhile = two.fleet.unclaimed()
+        meanwhile = two.fleet.unclaimed().released
         store.close()
 
         two.crawl.claim(0, OPTIONS)
 
-        assert (before, meanwhile, one.fleet.unclaimed()) == ([0, 1], [1], [1])
-        assert [one.fleet.unclaimed(among) for among in ([0], [1], [])] == [[], [1], []]
+        assert (before, meanwhile, one.fleet.unclaimed()) == ([0, 1], [1], ([1], [], []))
+        among = [one.fleet.unclaimed(shards).released for shards in ([0], [1], [])]
+        assert among == [[], [1], []]
 
     def test_the_next_owner_finds_everything(self, location: str, tmp_path: Path) -> None:
         """Queue, totals and hosts; numbers go on."""
@@ -154,11 +155,13 @@ class FleetContract(Opening):
         (entry,) = enter(stale, candidate())
         self.let_leases_end()
 
+        unclaimed = two.fleet.unclaimed()
         store = two.crawl.claim(0, OPTIONS)
         with pytest.raises(LeaseLost):
             stale.commit(Batch(pages=[(entry, page(entry))], found=[candidate("/new")]))
         lost = one.renew()
 
+        assert unclaimed == ([1], [0], [])
         assert store.counts() == counts(queued=1, hosts=1)
         assert store.queued("a.example", after=START, limit=9) == [entry]
         assert lost == [0]

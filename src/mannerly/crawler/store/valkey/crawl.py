@@ -271,13 +271,14 @@ class ValkeyCrawl:
                 card, seen_s = read = known.get(value) or _read_card(value)
             except (ValueError, msgspec.MsgspecError) as error:
                 raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
-            self._read_cards[value] = read
             age_s = now - seen_s
             if age_s < lease_s:
                 seen_at = wall - age_s
                 if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:
                     card = card._replace(seen_at=seen_at)
+                    read = card, seen_s
                 cards.append(card)
+            self._read_cards[value] = read
         return sorted(cards)
 
     def is_running(self) -> bool:
@@ -285,7 +286,8 @@ class ValkeyCrawl:
         until = self.server.ask("HGET", self.keys.meta, "holds_until")
         if until is not None and int(until) > self.server.time_ms(self.keys.meta):
             return True
-        return len(self.fleet.unclaimed()) < self.manifest.shards or bool(self.workers())
+        unclaimed = sum(map(len, self.fleet.unclaimed()))
+        return unclaimed < self.manifest.shards or bool(self.workers())
 
     def last_activity(self) -> float:
         """Return the wall time of the last commit, or of the crawl's beginning."""

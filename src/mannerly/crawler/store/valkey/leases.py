@@ -25,6 +25,7 @@ from mannerly.crawler.store.fleet import (
     CrawlGone,
     FleetFigures,
     StoreAway,
+    Unclaimed,
 )
 from mannerly.crawler.store.records.writer import RecordWriter
 
@@ -72,6 +73,7 @@ class ValkeyFleet:
 
     def __init__(self, crawl: ValkeyCrawl) -> None:
         self.member = ""
+        self.withheld_until: Instant | None = None
         self.takeovers = 0  # shards that were claimed here after their owner was lost
         self.refused = 0  # writes that came too late
         self._writes_before = 0  # of shards that were released since
@@ -104,7 +106,7 @@ class ValkeyFleet:
         if home is not None:
             home.close()
 
-    def unclaimed(self, among: Sequence[int] | None = None) -> list[int]:
+    def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these.
 
         One that seems to be leased for longer than a lease is among them: its lease was granted by
@@ -113,19 +115,24 @@ class ValkeyFleet:
         crawl = self._crawl
         shards = range(crawl.manifest.shards) if among is None else among
         if not shards:
-            return []
-        questions = [("HMGET", crawl.keys.shard(shard), "id", "token", "until") for shard in shards]
+            return Unclaimed([], [], [])
+        fields = ("id", "token", "until", "hold")
+        questions = [("HMGET", crawl.keys.shard(shard), *fields) for shard in shards]
         now_ms, (whole, *rows) = crawl.server.call_and_ask(
             ("time", [crawl.keys.meta], {}), [("HMGET", crawl.keys.meta, "id"), *questions]
         )
         known_id, last_ms = crawl.manifest.id.encode(), now_ms + self.ttl_ms + _CLOCKS_MS
-        if whole[0] != known_id or any(known != known_id for known, _, _ in rows):
+        if whole[0] != known_id or any(row[0] != known_id for row in rows):
             raise crawl.gone()
-        return [
-            shard
-            for shard, (_, token, until) in zip(shards, rows, strict=True)
-            if not token or not now_ms < int(until) <= last_ms
-        ]
+        found = Unclaimed([], [], [])
+        for shard, (_, token, until, hold) in zip(shards, rows, strict=True):
+            if token and now_ms < int(until) <= last_ms:
+                continue
+            if hold and now_ms < int(hold) <= last_ms:
+                found.withheld.append(shard)
+            else:
+                (found.lapsed if token else found.released).append(shard)
+        return found
 
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
         """Prolong the claims of this process and show its card; return the shards it has lost."""
@@ -141,15 +148,18 @@ class ValkeyFleet:
             }
             payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
         asked_at = crawl.wall()
+        withheld_s: list[float] = []
         shown, *answers = crawl.server.calls(payloads)
         lost = [number for number, shard in self.claimed.items() if shard.is_lost]
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread, reminders = answer
+            is_ours, server_ms, unread, reminders, withheld_ms = answer
             if is_ours:
                 if is_ours == _PROLONGED:
                     shard.sure_until = now + self.lease_s - MARGIN_S
+                else:
+                    withheld_s.append(withheld_ms / 1000.0)
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
                 shard.heard.seen(reminders)
@@ -158,6 +168,7 @@ class ValkeyFleet:
                 lost.append(shard.number)
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
+        self.withheld_until = crawl.mono() + min(withheld_s) if withheld_s else None
         crawl.reminders.look()
         for number in lost:  # not before: after an error the next renewal has to return them
             self.claimed[number].close()

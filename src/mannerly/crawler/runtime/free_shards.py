@@ -1,0 +1,65 @@
+"""The shards of a shared crawl that a member may claim, by what it can see of the others.
+
+A shard is free if its owner has released it. If only its lease has ended, the owner may still renew
+it: after an outage of the store all leases have ended, and all owners are about to renew them. So
+such a shard is left to its owner for LEFT_S, while a card that was renewed lately shows it. Else
+the members that see the store first would take the shards of all others.
+
+This module knows no clock.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.store.fleet import LEASE_S, RENEW_S
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from mannerly.crawler.store.fleet import Fleet
+    from mannerly.politeness.model import Instant
+
+# After a restart of the store a lease that has ended cannot be renewed for LEASE_S.
+LEFT_S = LEASE_S + RENEW_S + 2.0
+OVERDUE_S = 2.0  # that a shard is free: it is claimed beyond the quota
+
+
+class FreeShards:
+    """The shards that one member may claim, and since when each of them is free."""
+
+    def __init__(self, fleet: Fleet, shards: int) -> None:
+        self._fleet = fleet
+        self._all = frozenset(range(shards))
+        self._since: dict[int, Instant] = {}
+        self._lapsed_since: dict[int, Instant] = {}  # leases that have ended
+        self._all_at = -inf  # when to ask for all shards again
+
+    def look(
+        self, now: Instant, *, owned: Collection[int], shown: set[int], is_settled: bool
+    ) -> list[int]:
+        """Return the shards that may be claimed, of those that this member does not own.
+
+        `shown` are the shards on the cards of other members. While this one `is_settled`, has its
+        part and none change hands, it asks for these every RENEW_S only.
+        """
+        among: list[int] | None = None
+        if is_settled and now < self._all_at:
+            among = sorted(self._all.difference(owned, shown))
+        else:
+            self._all_at = now + RENEW_S
+        released, lapsed, _ = self._fleet.unclaimed(among)
+        before = self._lapsed_since
+        self._lapsed_since = {number: before.get(number, now) for number in lapsed}
+        left = [
+            number
+            for number, since in self._lapsed_since.items()
+            if number not in owned and (number not in shown or now - since >= LEFT_S)
+        ]
+        self._since = {number: self._since.get(number, now) for number in (*released, *left)}
+        return sorted(self._since)
+
+    def overdue(self, now: Instant) -> set[int]:
+        """Return the shards that have been free for long, as of the last look."""
+        return {number for number, since in self._since.items() if now - since >= OVERDUE_S}
