@@ -4,6 +4,7 @@
     python -m bench fleets --seeds 100           more of them
     python -m bench fleets --large               one world of 200 members, 10,000 hosts of 20 pages
                                                  and a day (`--seed 2`: another)
+    python -m bench fleets --large --seeds 100   many of them, a minute each
     python -m bench fleets --all                 three large worlds, 100 small ones and the planted
                                                  errors, with the time of each
     python -m bench fleets --seed 7              one run, with what happened in it
@@ -62,32 +63,38 @@ def run(options: Sequence[str] = ()) -> None:
         description=__doc__,
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seeds", type=int, default=20, help="small worlds to run (20)")
+    parser.add_argument("--seeds", type=int, help="worlds to run (20 small ones, or 1 large one)")
     parser.add_argument("--seed", type=int, help="run one world, and show all its figures")
     parser.add_argument("--large", action="store_true", help="run one large world")
     parser.add_argument("--all", action="store_true", help="show everything that is promised")
     chosen = parser.parse_args(options)
+    if chosen.large and chosen.seeds is not None:
+        _show_many(LARGE, range(1, chosen.seeds + 1))
+        return
     if chosen.large or chosen.seed is not None:
         plan = LARGE if chosen.large else SMALL
         outcome, took_s = _timed(plan, chosen.seed or 1)
-        _show(chosen.seed or 1, outcome, took_s, is_whole=plan is SMALL or _is_whole(outcome))
+        _show(chosen.seed or 1, outcome, took_s, is_whole=_is_whole(plan, outcome))
         return
     if chosen.all:
-        for seed in (1, 2, 3):
-            _show_large(seed, *_timed(LARGE, seed))
-    _show_small(range(1, (100 if chosen.all else chosen.seeds) + 1))
+        _show_many(LARGE, range(1, 4))
+    _show_many(SMALL, range(1, (100 if chosen.all else chosen.seeds or 20) + 1))
     _show_planted()
 
 
-def _show_small(seeds: Sequence[int]) -> None:
+def _show_many(plan: Plan, seeds: Sequence[int]) -> None:
     sound, times_s = 0, []
     for seed in seeds:
-        outcome, took_s = _timed(SMALL, seed)
-        sound += outcome.is_sound
+        outcome, took_s = _timed(plan, seed)
+        is_whole = _is_whole(plan, outcome)
+        sound += outcome.is_sound and is_whole
         times_s.append(took_s)
-        if not outcome.is_sound:
-            _show(seed, outcome, took_s)
-    print(f"{sound} of {len(seeds)} small worlds kept every promise, {_times(times_s)}")
+        if not outcome.is_sound or not is_whole:
+            _show(seed, outcome, took_s, is_whole=is_whole)
+        elif plan is LARGE:
+            _show_line(seed, outcome, took_s)
+    size = "large" if plan is LARGE else "small"
+    print(f"{sound} of {len(seeds)} {size} worlds kept every promise, {_times(times_s)}")
 
 
 def _show_planted() -> None:
@@ -129,24 +136,20 @@ def _times(times_s: Iterable[float]) -> str:
     return f"{sum(times) / len(times):.1f} s a seed, {max(times):.1f} s at most"
 
 
-def _show_large(seed: int, outcome: FleetOutcome, took_s: float) -> None:
-    is_whole = _is_whole(outcome)
-    said = "sound" if outcome.is_sound and is_whole else "BROKEN"
+def _show_line(seed: int, outcome: FleetOutcome, took_s: float) -> None:
     print(
-        f"large world, seed {seed}: {said}, {took_s:.1f} s; {LARGE.members} members, "
-        f"{LARGE.hosts:,} hosts, {outcome.records:,} pages, {outcome.requests:,} requests, "
-        f"{outcome.virtual_s / 3600:.1f} virtual hours"
+        f"seed {seed}: sound, {took_s:.1f} s; {outcome.records:,} pages, {outcome.requests:,} "
+        f"requests, {outcome.virtual_s / 3600:.1f} virtual hours",
+        flush=True,
     )
-    if said != "sound":
-        _show(seed, outcome, took_s, is_whole=is_whole)
 
 
-def _is_whole(outcome: FleetOutcome) -> bool:
+def _is_whole(plan: Plan, outcome: FleetOutcome) -> bool:
     """Return whether a large world has fetched nearly all its pages.
 
     A crawl whose seeds are given up because of a fault keeps its promises, and shows nothing.
     """
-    return outcome.records >= LARGE.hosts * LARGE.pages * WHOLE
+    return plan is SMALL or outcome.records >= plan.hosts * plan.pages * WHOLE
 
 
 def _show(seed: int, outcome: FleetOutcome, took_s: float, *, is_whole: bool = True) -> None:
