@@ -116,6 +116,12 @@ MISTAKES = {
     "host resume no.such.example": "no.such.example is not a host of the crawl in {}",
     "host forget no.such.example": "no.such.example is not a host of the crawl in {}",
     "host show no.such.example": "no.such.example is not a host of the crawl in {}",
+    "host show a.example:8080": (
+        "a.example:8080 is not a host of the crawl in {}; did you mean a.example?"
+    ),
+    "host forget a.exmaple": (
+        "a.exmaple is not a host of the crawl in {}; did you mean a.example?"
+    ),
     "host set a.example": "nothing to set: give --delay, --max-rate or --per-host",
     "host set a.example --delay=-1": "delay is -1.0; allowed: above 0",
     "host set a.example --max-rate=fast": (
@@ -202,6 +208,14 @@ def test_host_may_be_steered_before_it_is_met(crawl: Path) -> None:
     assert "new.example (not a host of the crawl yet)" in paused.stderr
     assert "new.example (not a host of the crawl yet) to --delay 2 " in paced.stderr
     assert resumed.exit_code == 0
+
+
+def test_host_with_another_port_is_suggested(crawl: Path) -> None:
+    """It is steered as it was named all the same."""
+    paused = invoke("host", "pause", crawl, "a.example:8443")
+
+    assert "a.example:8443 (not a host of the crawl yet; did you mean a.example?)" in paused.stderr
+    assert orders(crawl) == [HostPause("a.example:8443")]
 
 
 def test_what_was_set_for_a_host_adds_up(crawl: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from typer.testing import CliRunner
 
 from mannerly.cli import app
 from mannerly.crawler.control import HostForget, Pause, Unpause
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.model import Candidate, HostRecord, Kind, RobotsRecord
 from mannerly.crawler.store import create_crawl, open_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCard
 
@@ -291,6 +292,25 @@ def test_host_forget_waits_for_a_crawl_that_is_not_running(crawl: Path) -> None:
     assert outcome.exit_code == 0
     assert "when the crawl is resumed" in outcome.stderr
     assert orders == [HostForget("a.example")]
+
+
+def test_host_whose_robots_txt_cannot_be_had_is_not_shown_as_active(tmp_path: Path) -> None:
+    """`hosts` and `host show` say until when it waits."""
+    location, now = tmp_path / "crawl", time.time()
+    manifest = Manifest.new(seeds=[SEED], settings={}, shards=1, created_at=now)
+    with closing(create_crawl(location, manifest)) as owner:
+        store = owner.claim(0, ShardOptions(1000))
+        origin = "http://a.example"
+        robots = RobotsRecord(origin, 503, None, now, now + 55.0, failing_since=now - 5.0)
+        found = [Candidate(f"{origin}/", "a.example", 0, 0, None)]
+        store.commit(Batch(found=found, hosts=[HostRecord("a.example")], robots={origin: robots}))
+
+    shown = invoke("host", "show", location, "a.example").stdout
+    table = invoke("hosts", location).stdout
+
+    assert re.search(r"state +its robots.txt cannot be had, next try in 5\d s", shown)
+    assert re.search(r"a\.example +5\d s ", table)
+    assert "backing off" in table
 
 
 def test_host_forget_sends_a_running_crawl_a_record(crawl: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostStatus, LimitedBy
+from mannerly.crawler.standing import NO_ROBOTS, HostStatus, LimitedBy
 
 from .figures import span
 from .look import Tone, short_host
@@ -56,6 +56,8 @@ def _as_sent(seconds: float) -> str:
 
 
 def _backing_off(host: HostStanding, *, short: bool) -> str:
+    if host.problem == NO_ROBOTS:
+        return f"its {NO_ROBOTS}"
     problem = problem_words(host.problem) or "failures"
     if short:
         return f"{problem} × {host.times}; one probe" if host.times else f"{problem}; one probe"

@@ -41,6 +41,8 @@ Host = Annotated[
     ),
 ]
 _SET = ("delay_s", "max_rate", "per_host")
+_COMPARED = 1000  # hosts, those with the most pages, that a name may be a misspelling of
+_MISSPELLED = 0.85  # how alike names have to be, from 0 to 1
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -113,7 +115,7 @@ def pause(location: Location, host: Host) -> None:
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         handle.pause()
-        note(f"Paused {_named(handle)}{when(crawl)}. To continue: mannerly host resume")
+        note(f"Paused {_named(crawl, handle)}{when(crawl)}. To continue: mannerly host resume")
 
 
 def resume(location: Location, host: Host) -> None:
@@ -155,7 +157,7 @@ def set_pace(
         handle = crawl.host(host)
         handle.set(delay_s=delay, max_rate=rate, per_host=per_host)
         said = pace(_orders(crawl)[handle.name])
-        note(f"Set the pace of {_named(handle)} to {said}{when(crawl)}")
+        note(f"Set the pace of {_named(crawl, handle)} to {said}{when(crawl)}")
 
 
 def forget(location: Location, host: Host) -> None:
@@ -214,14 +216,34 @@ def _own_options(crawl: StoredCrawl, host: str) -> dict[str, object]:
 def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:
     line = handle.show()
     if line is None:
-        fail(f"{safe_term(without_userinfo(text))} is not a host of the crawl in {crawl.location}")
+        fail(
+            f"{safe_term(without_userinfo(text))} is not a host of the crawl in {crawl.location}"
+            f"{_meant(crawl, handle.name)}"
+        )
     return line
 
 
-def _named(handle: HostHandle) -> str:
+def _named(crawl: StoredCrawl, handle: HostHandle) -> str:
     """Return a host's name; a host may be steered before its first URL is found."""
     name = safe_term(handle.name)
-    return name if handle.show() is not None else f"{name} (not a host of the crawl yet)"
+    if handle.show() is not None:
+        return name
+    return f"{name} (not a host of the crawl yet{_meant(crawl, handle.name)})"
+
+
+def _meant(crawl: StoredCrawl, name: str) -> str:
+    """Return "; did you mean …?" if a host differs by its port only, or looks misspelled."""
+    from mannerly.crawler.options.values import nearest
+
+    names = [line.record.host for line in crawl.hosts("fetched", _COMPARED)]
+    bare = _without_port(name)
+    ports = [each for each in names if _without_port(each) == bare]
+    return safe_term(nearest(ports[0] if ports else name, names, alike=_MISSPELLED))
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
 
 
 def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, object]:
@@ -293,4 +315,6 @@ def _state(line: HostLine, own: HostOrders | None, now: float, *, is_running: bo
         return f"breaker open, {span(record.breaker_until - now)}"
     if not line.queued:
         return "nothing queued"
+    if line.robots_at > now:
+        return f"its robots.txt cannot be had, next try in {span(line.robots_at - now)}"
     return "active" if is_running else "waiting: the crawl is not running"

@@ -14,6 +14,8 @@ from mannerly.politeness.model import Reason
 ASKED = (Reason.RETRY_AFTER, Reason.PARKED)
 BACKING_OFF = (Reason.BACKOFF, Reason.TRIAL, Reason.BREAKER_OPEN, Reason.HALF_OPEN)
 
+NO_ROBOTS = "robots.txt cannot be had"  # a problem of a host: nothing is fetched before it is known
+
 
 class HostStatus(StrEnum):
     """The state of a host."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.inspection.hosts import HostSort, one_host
 from mannerly.crawler.inspection.standings import all_counts, standings
-from mannerly.crawler.standing import HostStanding, HostStatus
+from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus
 
 from .host_traces import HostTraces
 
@@ -178,14 +178,20 @@ def described(host: HostStanding) -> dict[str, Any]:
 
 def because(host: HostStanding) -> str:
     """Return why a host waits, in words; nothing if it does not."""
-    if host.state is HostStatus.GIVEN_UP:
-        return host.problem
-    if host.state is HostStatus.PAUSED:
-        return "by you"
-    if host.state is HostStatus.SHARED:
-        return f"in use by crawl {host.held_by}"
-    if host.state is HostStatus.BACKING_OFF:
-        return f"{host.times} failures in a row; then one probe" if host.times else "then one probe"
-    if host.state is HostStatus.ASKED_TO_WAIT:
-        return "it sent Retry-After"
-    return ""
+    match host.state:
+        case HostStatus.GIVEN_UP:
+            said = host.problem
+        case HostStatus.PAUSED:
+            said = "by you"
+        case HostStatus.SHARED:
+            said = f"in use by crawl {host.held_by}"
+        case HostStatus.BACKING_OFF if host.problem == NO_ROBOTS:
+            said = f"its {NO_ROBOTS}"
+        case HostStatus.BACKING_OFF:
+            said = f"{host.times} failures in a row; " if host.times else ""
+            said += "then one probe"
+        case HostStatus.ASKED_TO_WAIT:
+            said = "it sent Retry-After"
+        case _:
+            said = ""
+    return said

@@ -13,7 +13,7 @@ from mannerly.crawler.shard.looks import (
     SHORT_ONES,
     SOONEST,
 )
-from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
+from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus, LimitedBy
 from mannerly.politeness import Settings
 
 CALM = brisk(politeness=Settings(strategy="fixed", delay_s=5.0, max_rate="unlimited", seed=1))
@@ -165,3 +165,18 @@ def test_host_without_its_robots_txt_does_not_wait_for_its_pace() -> None:
     waits = world.stats.waits
     assert (waits.other, waits.pace, waits.ready) == (1, 0, 0)
     assert waits.next_in_s is not None
+
+
+def test_host_whose_robots_txt_cannot_be_had_waits_for_the_next_try() -> None:
+    """It is not shown as one that is asked now."""
+    world = ShardWorld("https://a.example/1", watched=Watched.HOSTS)
+    for _ in range(3):
+        for request in world.start():
+            world.answer(request, 503)
+        world.wait(5.0)
+    world.start()
+
+    host = seen(world)["a.example"]
+
+    assert (host.state, host.problem) == (HostStatus.BACKING_OFF, NO_ROBOTS)
+    assert 10.0 < (host.next_in_s or 0.0) <= 60.0

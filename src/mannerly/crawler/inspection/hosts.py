@@ -11,7 +11,7 @@ from mannerly.crawler.web.urls import canonical, host_key_of
 from mannerly.crawler.web.words import without_userinfo
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.model import HostRecord, RobotsRecord
 
     from .view import View
 
@@ -36,6 +36,8 @@ class HostLine(NamedTuple):
     queued: int
     next_urls: tuple[str, ...] = ()  # only where one host was asked for
     given_up: int = 0
+    # When its robots.txt, which cannot be had, is asked for again; only where one was asked for.
+    robots_at: float = 0.0
 
 
 # What a shard's reader counts by host.
@@ -66,7 +68,21 @@ def one_host(crawl: View, host: str) -> HostLine | None:
     if not lines:
         return None
     entries = crawl.reader_of(host).queued(host, after=(-1, -1), limit=_NEXT_URLS)
-    return lines[0]._replace(next_urls=tuple(entry.url for entry in entries))
+    robots = missing_robots(crawl, host)
+    return lines[0]._replace(
+        next_urls=tuple(entry.url for entry in entries),
+        robots_at=0.0 if robots is None else robots.expires_at,
+    )
+
+
+def missing_robots(crawl: View, host: str) -> RobotsRecord | None:
+    """Return the record of a host's robots.txt that cannot be had; None: there is no such one."""
+    reader = crawl.reader_of(host)
+    for scheme in ("https", "http"):
+        robots = reader.robots(f"{scheme}://{host}")
+        if robots is not None and robots.failing_since:
+            return robots
+    return None
 
 
 def _lines(crawl: View, names: list[str]) -> list[HostLine]:

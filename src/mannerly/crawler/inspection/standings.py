@@ -10,13 +10,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import in_force
-from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy, limited_by
+from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus, LimitedBy, limited_by
 
-from .hosts import HostLine, HostSort, top_hosts
+from .hosts import HostLine, HostSort, missing_robots, top_hosts
 from .neighbours import holders
 from .reasons import error_words
 from .view import settings_of
 
+_LOOKED_UP = 100  # hosts without a page whose robots.txt is looked for
 _MAY_BE_SHARED = (HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)
 
 if TYPE_CHECKING:
@@ -45,9 +46,29 @@ def standings(crawl: View, sort: HostSort, limit: int, *, now: float) -> list[Ho
         else host
         for host in found
     ]
+    new = [at for at, host in enumerate(found) if _may_lack_robots(host)]
+    for at in new[:_LOOKED_UP]:
+        found[at] = _with_robots(crawl, found[at], now)
     if sort is HostSort.QUEUED:
         found.sort(key=lambda host: (-host.queued, -host.fetched))
     return found[:limit]
+
+
+def _may_lack_robots(host: HostStanding) -> bool:
+    return host.state is HostStatus.FETCHING and not host.fetched
+
+
+def _with_robots(crawl: View, host: HostStanding, now: float) -> HostStanding:
+    """Return a host as one that waits, if its robots.txt cannot be had."""
+    robots = missing_robots(crawl, host.host)
+    if robots is None or robots.expires_at <= now:
+        return host
+    return host._replace(
+        state=HostStatus.BACKING_OFF,
+        next_in_s=robots.expires_at - now,
+        problem=NO_ROBOTS,
+        failing_s=max(0.0, now - robots.failing_since),
+    )
 
 
 def all_counts(crawl: View, *, now: float) -> Counter[HostStatus]:

@@ -31,7 +31,7 @@ from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
 
 from .balance import moves, quota
-from .budget import CHUNK, FREELY, PageBudget
+from .fleet_budget import FleetBudget
 from .free_shards import FreeShards
 from .worker import Worker
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, WorkerCard
-    from mannerly.crawler.store.fleet import Fleet
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered
@@ -60,49 +59,6 @@ REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was k
 HAND_OVER_S = 2.0  # for requests under way in a shard that is released
 CLAIMING_S = 0.5  # of one look: a claim takes round trips, and the loop waits
 QUIET_S = 12.0  # that all members are quiet before hopeless hosts are given up: two renewals
-
-
-class FleetBudget(PageBudget):
-    """The pages that a member may still start, of the crawl's `--max-urls`."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        super().__init__(0, ask=self._want)
-        self._fleet = fleet
-        self._wants = True
-        self._is_refused = False
-
-    def _want(self) -> None:
-        self._wants = True
-
-    @property
-    def is_spent(self) -> bool:
-        """Return whether nothing is left, here or in the store."""
-        return self._is_refused and super().is_spent
-
-    def set_limit(self, limit: int | None) -> None:  # noqa: ARG002 - the store knows it
-        """Ask again: the limit of the crawl has changed."""
-        self._wants = True
-
-    @property
-    def wants(self) -> bool:
-        """Return whether pages are to be taken."""
-        return self._wants
-
-    def look(self, *, is_limited: bool) -> None:
-        """Take pages from the crawl's limit, if some are wanted."""
-        if not self._wants:
-            return
-        pages = self._fleet.take_pages(CHUNK if is_limited else FREELY)
-        self._is_refused = pages == 0
-        if pages:
-            self._wants = False
-            self.granted(pages)
-
-    def give_rest_back(self) -> None:
-        """Return what was not started."""
-        if unused := self.recalled():
-            self._fleet.return_pages(unused)
-        self._wants = True
 
 
 class FleetWorker(Worker):

@@ -15,6 +15,7 @@ from mannerly.crawler.events import HostsSeen, HostWaits
 from mannerly.crawler.standing import (
     ASKED,
     BACKING_OFF,
+    NO_ROBOTS,
     HostStanding,
     HostStatus,
     LimitedBy,
@@ -35,6 +36,7 @@ LOOK_S = 1.0
 WORTH_TELLING_S = 1.0  # of a wait for the next request
 SHORT_ONES = 16  # shorter waits of which one is told
 HOSTS_A_SECOND = 4_000  # that are looked at
+_WAITING = (*ASKED, *BACKING_OFF, Reason.ROBOTS)
 _WITHOUT_INSTANT = (HostStatus.PAUSED, HostStatus.SHARED)
 
 
@@ -53,7 +55,7 @@ class HostLooks:
         chosen = nlargest(BUSIEST, queues, key=_queued)
         if queues:
             chosen.append(max(queues, key=lambda queue: _needs_s(queue, parts)))
-        waiting = [queue for queue in queues if queue.reason in (*ASKED, *BACKING_OFF)]
+        waiting = [queue for queue in queues if queue.reason in _WAITING]
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
         hosts = {queue.host: _of_queue(queue, parts, now) for queue in chosen}
         retrying = parts.frontier.retrying().items()
@@ -115,6 +117,11 @@ def _standing(
     now: Now,
 ) -> HostStanding:
     seen = parts.politeness.host(host)
+    if reason is Reason.ROBOTS and due is not None:
+        delay_s, wait_s = parts.politeness.delay_s(host), max(0.0, due - now.mono)
+        return HostStanding(
+            host, HostStatus.BACKING_OFF, queued, delay_s, wait_s, problem=NO_ROBOTS
+        )
     if seen is None:  # it was not asked yet
         return HostStanding(host, HostStatus.FETCHING, queued, parts.politeness.delay_s(host))
     state = _state(reason or seen.gate)

@@ -13,6 +13,6 @@
     world      members, servers of a web and one clock; faults at random instants; the judge
 
 Scripts are the real ones, run by a real Lua interpreter (the package `lupa`; this and `greenlet`
-are needed here only). The store's own client talks to the modelled server instead of a socket. So an error that is
-found here is an error of the store, of the members or of both together.
+are needed here only). The store's own client talks to the modelled server instead of a socket. So
+an error that is found here is an error of the store, of the members or of both together.
 """

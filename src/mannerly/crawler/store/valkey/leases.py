@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from mannerly.crawler.control import Recrawl, in_force
 from mannerly.crawler.store.base import StoreError, StoreInUse
 from mannerly.crawler.store.fleet import (
     LEASE_S,
@@ -33,6 +32,7 @@ from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
 from .outbox import Outbox
+from .page_limit import take_pages
 from .shard import ValkeyShard, load_commands
 from .together import Together
 from .writes import Writes
@@ -335,12 +335,12 @@ class ValkeyFleet:
 
     def take_pages(self, wanted: int) -> int:
         """Return how many of `wanted` pages may be started: less if `--max-urls` is near."""
-        return self._pages(wanted)
+        return take_pages(self._crawl, wanted)
 
     def return_pages(self, pages: int) -> None:
         """Give back pages that were taken and not started."""
         if pages > 0:
-            self._pages(-pages)
+            take_pages(self._crawl, -pages)
 
     # ------------------------------------------------------------------ records that are lost
 
@@ -370,21 +370,6 @@ class ValkeyFleet:
                 "recalled": int(recalled),
             }
             crawl.server.call("refund", [crawl.keys.meta], payload)
-
-    def _pages(self, pages: int) -> int:
-        crawl = self._crawl
-        asked = crawl.manifest.settings.get("max_urls")
-        orders = crawl.orders()
-        limit = in_force(orders).options.get("max_urls", asked)
-        rounds = [order.round for _, order in orders if isinstance(order, Recrawl)]
-        payload: Payload = {
-            "id": crawl.manifest.id,
-            "pages": pages,
-            "round": max(rounds, default=0),
-            "limit": int(limit) if isinstance(limit, int | float) else -1,
-        }
-        granted: int = crawl.server.call("pages", [crawl.keys.meta], payload)
-        return granted
 
 
 def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> StoreInUse:
