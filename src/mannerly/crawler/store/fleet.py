@@ -79,9 +79,7 @@ class Unclaimed(NamedTuple):
 
     released: list[int]  # or never claimed
     lapsed: list[int]  # their lease has ended; the owner may renew it until another one claims them
-    withheld: list[
-        int
-    ]  # a claim would fail now: the store was restarted, and may have forgotten one
+    withheld: list[int]  # after a restart of the store: a claim would fail for some time
 
 
 class FleetFigures(NamedTuple):
