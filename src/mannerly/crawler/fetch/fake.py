@@ -126,7 +126,7 @@ class FakeFetcher:
         due.append(fetched)
 
     def wait(self, timeout_s: float) -> list[Fetched]:
-        if self._watched is not None and self._watched.select(0):
+        if timeout_s > 0.0 and self._watched is not None and self._watched.select(0):
             return self._finished()
         clock = self.clock
         until = clock.now + max(0.0, timeout_s)
