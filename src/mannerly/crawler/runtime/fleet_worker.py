@@ -233,8 +233,7 @@ class FleetWorker(Worker):
 
     def _balance(self, now: Instant) -> None:
         staying = self.engine.shards.by_number.keys() - self._leaving.keys()
-        heard_since = self._clock.wall() - SILENT_S
-        cards = [card for card in self._store.workers() if card.seen_at > heard_since]
+        cards = self._fleet.heard(SILENT_S)
         members = [card.id for card in cards]
         self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
         free = self._free_shards(cards, now)

@@ -142,6 +142,9 @@ class Fleet(Protocol):
             StoreError: it belongs to another crawl or holds something else.
         """
 
+    def heard(self, within_s: float) -> list[WorkerCard]:
+        """Return the cards that were renewed lately, by the clock of the store."""
+
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
 

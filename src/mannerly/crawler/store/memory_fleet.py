@@ -232,6 +232,11 @@ class SharedMemoryCrawl(MemoryCrawl):
             self.member = f"member-{self._shared.joined}"
         return self.member
 
+    def heard(self, within_s: float) -> list[WorkerCard]:
+        """Return the cards that were renewed lately."""
+        since = self.clock.now() - within_s
+        return [card for card in self.workers() if self._shared.seen[card.id] > since]
+
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
         self.reach()

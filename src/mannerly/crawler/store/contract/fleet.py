@@ -247,10 +247,12 @@ class FleetContract(Opening):
         for each in (one, two):
             each.renew()
         shown = {card.id for card in two.crawl.workers()}
+        heard, heard_now = {card.id for card in two.fleet.heard(60.0)}, two.fleet.heard(-1.0)
 
         self.let_leases_end()
         two.renew()
 
+        assert (heard, heard_now) == (shown, [])
         assert shown == {one.fleet.member, two.fleet.member}
         assert [card.id for card in two.crawl.workers()] == [two.fleet.member]
 

@@ -260,26 +260,28 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        server_ms, (rows,) = self.server.call_and_ask(
-            ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
-        )
-        now = server_ms / 1000.0
+        now, shown = self.cards()
         wall, lease_s, cards = self.wall(), self.fleet.lease_s, []
-        known, self._read_cards = self._read_cards, {}
-        for _, value in pairs(rows):
-            try:
-                card, seen_s = read = known.get(value) or _read_card(value)
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
+        for card, seen_s in shown:
             age_s = now - seen_s
             if age_s < lease_s:
                 seen_at = wall - age_s
-                if abs(seen_at - card.seen_at) > _CLOCKS_AGREE_S:
-                    card = card._replace(seen_at=seen_at)
-                    read = card, seen_s
-                cards.append(card)
-            self._read_cards[value] = read
+                is_agreed = abs(seen_at - card.seen_at) <= _CLOCKS_AGREE_S
+                cards.append(card if is_agreed else card._replace(seen_at=seen_at))
         return sorted(cards)
+
+    def cards(self) -> tuple[float, list[tuple[WorkerCard, float]]]:
+        """Return the server's time, and all cards with the time at which they were shown."""
+        server_ms, (rows,) = self.server.call_and_ask(
+            ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
+        )
+        known, self._read_cards = self._read_cards, {}
+        for _, value in pairs(rows):
+            try:
+                self._read_cards[value] = known.get(value) or _read_card(value)
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
+        return server_ms / 1000.0, list(self._read_cards.values())
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""

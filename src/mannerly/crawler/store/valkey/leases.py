@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from mannerly.politeness.model import Instant
 
-    from .client import Payload
+    from .client import Command, Payload
     from .crawl import ValkeyCrawl
 
 
@@ -79,6 +79,10 @@ class ValkeyFleet:
         self._writes_before = 0  # of shards that were released since
         self.claimed: dict[int, ValkeyShard] = {}
         self._crawl = crawl
+        self._questions: list[Command] = [  # about the owners of shards
+            ("HMGET", crawl.keys.shard(shard), "id", "token", "until", "hold")
+            for shard in range(crawl.manifest.shards)
+        ]
         self._home: Home | None = None
         self._busy = 0  # a shard that did not rest when the end was last looked for
 
@@ -106,6 +110,11 @@ class ValkeyFleet:
         if home is not None:
             home.close()
 
+    def heard(self, within_s: float) -> list[WorkerCard]:
+        """Return the cards that were renewed lately, by the clock of the server."""
+        now, shown = self._crawl.cards()
+        return [card for card, seen_s in shown if now - seen_s < within_s]
+
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these.
 
@@ -116,8 +125,7 @@ class ValkeyFleet:
         shards = range(crawl.manifest.shards) if among is None else among
         if not shards:
             return Unclaimed([], [], [])
-        fields = ("id", "token", "until", "hold")
-        questions = [("HMGET", crawl.keys.shard(shard), *fields) for shard in shards]
+        questions = [self._questions[shard] for shard in shards]
         now_ms, (whole, *rows) = crawl.server.call_and_ask(
             ("time", [crawl.keys.meta], {}), [("HMGET", crawl.keys.meta, "id"), *questions]
         )
