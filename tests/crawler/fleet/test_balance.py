@@ -79,6 +79,19 @@ def test_a_shard_whose_claims_fail_is_passed_over_for_another() -> None:
     assert sorted(first + second) == list(range(8))
 
 
+def test_a_shard_that_waits_for_an_owner_comes_first() -> None:
+    """Others are released all the time, and one that comes last in the order of all would wait."""
+    usual = [moves(name, "abc", owned=[], unclaimed=range(8), shards=24).claim for name in "abc"]
+    last = next(shard for shard in range(8) if not any(shard in each[:1] for each in usual))
+
+    waiting = [
+        moves(name, "abc", owned=[], unclaimed=range(8), shards=24, waiting=[last]).claim[0]
+        for name in "abc"
+    ]
+
+    assert waiting == [last] * 3
+
+
 def test_nothing_is_released_while_shards_are_overdue() -> None:
     """Members that should have claimed them do not: more of them would wait, too."""
     planned = moves("a", ["b"], owned=range(6), unclaimed=[6, 7], shards=8, overdue=[6, 7])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from mannerly.crawler.runtime.free_shards import LEFT_S, OVERDUE_S, FreeShards
+from mannerly.crawler.runtime.free_shards import LEFT_S, OVERDUE_S, WAITING_S, FreeShards
 from mannerly.crawler.store.fleet import RENEW_S, Unclaimed
 
 if TYPE_CHECKING:
@@ -102,12 +102,14 @@ def test_a_settled_member_asks_for_all_shards_now_and_then() -> None:
 def test_a_shard_is_overdue_when_it_has_been_free_for_long() -> None:
     """Time in which it was left to its owner does not count."""
     world = World(lapsed=[2], released=[3])
-    overdue = []
-    for at in (0.0, OVERDUE_S, LEFT_S, LEFT_S + OVERDUE_S):
+    overdue, waiting = [], []
+    for at in (0.0, WAITING_S, OVERDUE_S, LEFT_S, LEFT_S + OVERDUE_S):
         world.look(at, shown={2})
         overdue.append(world.free.overdue(at))
+        waiting.append(world.free.waiting(at))
 
-    assert overdue == [set(), {3}, {3}, {2, 3}]
+    assert overdue == [set(), set(), {3}, {3}, {2, 3}]
+    assert waiting == [set(), {3}, {3}, {3}, {2, 3}]
 
 
 @pytest.mark.parametrize("shown", [set[int](), {2}])

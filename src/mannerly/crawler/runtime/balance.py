@@ -51,13 +51,16 @@ def moves(
     unclaimed: Collection[int],
     shards: int,
     leaving: Collection[int] = (),
+    waiting: Collection[int] = (),
     overdue: Collection[int] = (),
     kept: Collection[int] = (),
     refused: Collection[int] = (),
 ) -> Moves:
     """Return what a member should do about the shards. Those that are `leaving` are not `owned`.
 
-    Those that are `refused` have no owner, and a claim of them would fail now.
+    Those that are `refused` have no owner, and a claim of them would fail now. Those that have been
+    `waiting` for an owner come first: others that are released meanwhile would keep them waiting
+    until they are `overdue`.
 
     Which of them is chosen by a hash: two members that claim at once seldom try the same shard, and
     the shards that are released are neither the busiest nor the idlest.
@@ -72,7 +75,7 @@ def moves(
         return Moves([], order[: max(0, min(excess, portion))])
     order = sorted(
         [shard for shard in unclaimed if shard not in refused],
-        key=lambda shard: (shard not in overdue, _mixed(member, shard)),
+        key=lambda shard: (shard not in overdue, shard not in waiting, _mixed(member, shard)),
     )
     share = -(-len(unclaimed) // max(1, len(names) - 1))
     within = max(0, min(part - len(owned), share))

@@ -246,6 +246,7 @@ class FleetWorker(Worker):
             leaving=self._leaving,
             unclaimed=free,
             shards=self._store.manifest.shards,
+            waiting=self._free.waiting(now),
             overdue=self._free.overdue(now),
             kept=self._kept,
             refused=self._refused,

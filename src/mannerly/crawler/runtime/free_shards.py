@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # After a restart of the store a lease that has ended cannot be renewed for LEASE_S.
 LEFT_S = LEASE_S + RENEW_S + 2.0
+WAITING_S = 0.75  # that a shard is free: it is claimed before others
 OVERDUE_S = 2.0  # that a shard is free: it is claimed beyond the quota
 
 
@@ -59,6 +60,10 @@ class FreeShards:
         ]
         self._since = {number: self._since.get(number, now) for number in (*released, *left)}
         return sorted(self._since)
+
+    def waiting(self, now: Instant) -> set[int]:
+        """Return the shards that have been free for a while, as of the last look."""
+        return {number for number, since in self._since.items() if now - since >= WAITING_S}
 
     def overdue(self, now: Instant) -> set[int]:
         """Return the shards that have been free for long, as of the last look."""
