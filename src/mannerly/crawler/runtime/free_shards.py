@@ -53,12 +53,12 @@ class FreeShards:
         released, lapsed, _ = self._fleet.unclaimed(among)
         before = self._lapsed_since
         self._lapsed_since = {number: before.get(number, now) for number in lapsed}
-        left = [
+        abandoned = [
             number
             for number, since in self._lapsed_since.items()
             if number not in owned and (number not in shown or now - since >= LEFT_S)
         ]
-        self._since = {number: self._since.get(number, now) for number in (*released, *left)}
+        self._since = {number: self._since.get(number, now) for number in (*released, *abandoned)}
         return sorted(self._since)
 
     def waiting(self, now: Instant) -> set[int]:
