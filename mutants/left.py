@@ -244,4 +244,12 @@ LEFT = (
         "            pass\n",
         ("crawler/shard/test_403.py::test_a_403_that_is_given_later_means_too_fast_however_often",),
     ),
+    Mutant(
+        "take a 429 that is given later for a 403",
+        "P8",
+        "crawler/shard/lessons.py",
+        "        if status == FORBIDDEN:\n",
+        "        if True:\n",
+        ("crawler/shard/test_403.py::test_a_429_that_is_given_later_says_nothing_about_403s",),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
@@ -52,3 +53,30 @@ def test_pages_that_stay_forbidden_cost_three_waits() -> None:
 
     assert given == len(URLS) // 2
     assert world.stats.retries <= 3
+
+
+def test_a_429_that_is_given_later_says_nothing_about_403s() -> None:
+    """Pages that stay forbidden cost three requests more, although refused ones are given later."""
+    world = ShardWorld(*URLS, settings=brisk(politeness=PACE, ignore_robots=True))
+    asked: Counter[str] = Counter()
+
+    for _ in range(4000):
+        for request in world.start(room=1):
+            url = flight_of(request).item.url
+            asked[url] += 1
+            is_busy = asked[url] == 1 and kind_of(url) == 0
+            status = 403 if kind_of(url) == 1 else 429 if is_busy else 200
+            world.answer(request, status, b"here" if status == 200 else b"")
+        world.shard.commit(world.now)
+        world.wait(1.0)
+        if world.shard.is_idle:
+            break
+
+    forbidden = [url for url in URLS if kind_of(url) == 1]
+    assert world.shard.is_idle
+    assert sum(asked[url] for url in forbidden) <= len(forbidden) + 3
+
+
+def kind_of(url: str) -> int:
+    """Return 1 for a forbidden page, 0 for one that is refused at first, 2 and 3 for others."""
+    return int(url.rpartition("/")[2]) % 4

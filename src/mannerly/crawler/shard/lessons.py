@@ -9,13 +9,14 @@ from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
 from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
+from mannerly.politeness.retry import GiveUp
 
 from .hosts import WORTH_KEEPING_S
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Fetched, InFlight, Now, PageRecord
     from mannerly.politeness.model import Outcome
-    from mannerly.politeness.retry import GiveUp, Retry
+    from mannerly.politeness.retry import Retry
 
     from .parts import Parts
 
@@ -48,7 +49,7 @@ def report(
         # What a crash must not forget: it is committed before anything else happens.
         parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
     if isinstance(item, Entry) and (parts.refused_403 or answer.status == FORBIDDEN):
-        _judge_403(item, outcome, parts)
+        _judge_403(item, answer.status, outcome, parts)
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
@@ -61,13 +62,20 @@ def report(
     if is_final or item.host in parts.given_up:
         return outcome, None
     attempt = item.attempts + 1
-    return outcome, politeness.retry(permit, response, outcome, attempt=attempt, now=mono)
+    decision = politeness.retry(permit, response, outcome, attempt=attempt, now=mono)
+    if isinstance(decision, GiveUp):
+        parts.refused_403.discard(item.seq)
+    return outcome, decision
 
 
-def _judge_403(item: Entry, outcome: Outcome, parts: Parts) -> None:
-    """Find out what the 403s of a host mean: one that is given at the next try meant "too fast"."""
+def _judge_403(item: Entry, status: int | None, outcome: Outcome, parts: Parts) -> None:
+    """Find out what the 403s of a host mean: one that is given at a later try meant "too fast".
+
+    A 429 of any page proves nothing, and does not decide about a page that answered 403 before.
+    """
     if outcome is THROTTLE:
-        parts.refused_403.add(item.seq)
+        if status == FORBIDDEN:
+            parts.refused_403.add(item.seq)
     elif item.seq in parts.refused_403:
         parts.refused_403.discard(item.seq)
         if outcome is OK:
