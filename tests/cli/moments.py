@@ -176,7 +176,20 @@ MOMENTS: dict[str, Live] = {
     ),
     "refused": Live(CrawlState.REFUSED, _refused(), 6 * HOURS + 60, 0.0, 2280.0, limits=LIMITS),
     "paused": Live(
-        CrawlState.PAUSED, _stats(in_flight=0), 2 * HOURS + 840, 0.0, 38.0, limits=LIMITS
+        CrawlState.PAUSED,
+        _stats(in_flight=0, is_paused=True),
+        2 * HOURS + 840,
+        0.0,
+        38.0,
+        limits=LIMITS,
+    ),
+    "paused-host": Live(
+        CrawlState.PAUSED,
+        _stats(in_flight=0, queued=1_870, waits=Waits(paused=1), standings=[RECIPES]),
+        2 * HOURS + 840,
+        0.0,
+        38.0,
+        limits=LIMITS,
     ),
     "held": Live(
         CrawlState.HELD,
@@ -286,7 +299,7 @@ def screens() -> dict[str, str]:
     for columns in WIDTHS:
         look = Look(columns, 40)
         for name, live in MOMENTS.items():
-            found[f"live-{name}-{columns}.txt"] = "\n".join(block(live, look))
+            found[f"live-{name}-{columns}.txt"] = "\n".join(block(live, look, DIRECTORY))
         for name, ended in ENDS.items():
             found[f"end-{name}-{columns}.txt"] = summary(ended, look)
         table = [*host_table(HOSTS, look), "", legend(HOSTS, look)]

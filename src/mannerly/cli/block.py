@@ -5,8 +5,9 @@
     3  what the end depends on              7  which hosts come back first, when, and why
     4  empty
 
-A pure function of a `Live` and a `Look`. What does not fit is left out from the right. With fewer
-than 14 rows only the first two lines are drawn, with fewer than 60 columns only the first.
+A pure function of a `Live`, a `Look` and the location of the crawl: while it is paused, the third
+line is the command that continues it. What does not fit is left out from the right. With fewer than
+14 rows only the first two lines are drawn, with fewer than 60 columns only the first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mannerly.live.sentence import ahead, doing
 from .figures import many, size, span
 from .host_words import GLYPHS, next_back, state_words
 from .look import Tone, short_host, width
+from .steer import continue_command
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -47,13 +49,18 @@ _PRIORITY = (
 )
 
 
-def block(live: Live, look: Look) -> list[str]:
+def block(live: Live, look: Look, location: str | None = None) -> list[str]:
     """Return the lines of the block."""
     lines = [_first(live, look)]
     if look.columns >= FEW_COLUMNS:
         lines.append(_second(live, look))
         if look.rows >= FEW_ROWS:
-            lines += [[_third(live, look)], [], [_numbers(live, look)], _hosts(live, look)]
+            lines += [
+                [_third(live, look, location)],
+                [],
+                [_numbers(live, look)],
+                _hosts(live, look),
+            ]
             lines.append(_back(live, look))
     drawn = [look.line(line) for line in lines]
     while drawn and not drawn[-1]:
@@ -123,9 +130,19 @@ def _end(live: Live) -> tuple[float, float, str]:
     return pages, known, f"{pages:,} of {known:,} known"
 
 
-def _third(live: Live, look: Look) -> str:
+def _third(live: Live, look: Look, location: str | None) -> str:
+    if live.state is CrawlState.PAUSED:
+        return "" if location is None else _how_to_continue(live, look, location)
     room = max(20, look.columns - 1 - 60)
     return ahead(live, lambda host: short_host(host, room), is_short=not look.is_wide)
+
+
+def _how_to_continue(live: Live, look: Look, location: str) -> str:
+    """Return the command that ends the pause, whole: half a command cannot be pasted."""
+    command = safe_term(continue_command(live, location))
+    forms = (f"To continue: {command}", command)
+    fitting = (form for form in forms if width(form) < look.columns)
+    return next(fitting, "To continue: mannerly unpause DIR, mannerly host resume DIR HOST")
 
 
 # ---------------------------------------------------------------------- numbers and hosts

@@ -325,6 +325,7 @@ def _progress(plan: RunPlan) -> AbstractContextManager[Progress | None]:
         log_format=None if log_format is None else str(log_format),
         log_interval_s=float(str(configuration.value("log_interval"))),
         is_close=bool(configuration.value("verbose")),
+        location=plan.location,
     )
 
 

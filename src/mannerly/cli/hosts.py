@@ -16,7 +16,7 @@ from mannerly.crawler.web.words import without_userinfo
 
 from .figures import many, span
 from .look import look_at
-from .steer import pace
+from .steer import host_resume_command, pace
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, print_json, safe_term, show
 
@@ -115,7 +115,8 @@ def pause(location: Location, host: Host) -> None:
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         handle.pause()
-        note(f"Paused {_named(crawl, handle)}{when(crawl)}. To continue: mannerly host resume")
+        command = safe_term(host_resume_command(crawl.location, handle.name))
+        note(f"Paused {_named(crawl, handle)}{when(crawl)}. To continue: {command}")
 
 
 def resume(location: Location, host: Host) -> None:

@@ -34,7 +34,7 @@ class Progress:
     """Shows a crawl: `with Progress() as progress: run_crawl(…, watcher=progress)`.
 
     With a `log_format` it writes log lines even on a terminal. `is_close`: every change of pace and
-    every wait of a second is told.
+    every wait of a second is told. `location`: of the crawl, for commands that are printed.
     """
 
     def __init__(
@@ -44,12 +44,13 @@ class Progress:
         log_format: str | None = None,
         log_interval_s: float = 10.0,
         is_close: bool = False,
+        location: str | None = None,
     ) -> None:
         self.is_close = is_close
         self._limits = limits or Limits()
         self._meter = Meter(self._limits)
         self._live: Live | None = None
-        self._display = _display(log_format, log_interval_s)
+        self._display = _display(log_format, log_interval_s, location)
         is_drawn = isinstance(self._display, _Block)
         leaves_out = ORDINARY if is_drawn and not is_close else frozenset()
         self._events = EventLog(log_format or "text", leaves_out=leaves_out)
@@ -100,31 +101,32 @@ class _Display(Protocol):
     def close(self) -> None: ...
 
 
-def _display(log_format: str | None, log_interval_s: float) -> _Display:
+def _display(log_format: str | None, log_interval_s: float, location: str | None) -> _Display:
     from .screen import is_foreground
 
     if log_format is None and sys.stderr.isatty() and is_foreground(sys.stderr.fileno()):
-        return _Block()
+        return _Block(location)
     return _Log(log_format or "text", log_interval_s)
 
 
 class _Block:
     """Draws the live block; the key h shows the busiest hosts below it, or hides them."""
 
-    def __init__(self) -> None:
+    def __init__(self, location: str | None) -> None:
         from .screen import Screen
 
         self._screen = Screen(self._press)
         self.open, self.say = self._screen.open, self._screen.print
         self.release, self.close = self._screen.release, self._screen.close
         self._shows_hosts = False
+        self._location = location
 
     def show(self, live: Live) -> None:
         from .block import block
         from .host_table import busiest
 
         look = error_look()
-        lines = block(live, look)
+        lines = block(live, look, self._location)
         if self._shows_hosts:
             lines += busiest(live.stats.standings, look, rows=look.rows - len(lines) - 4)
         self._screen.show(lines)

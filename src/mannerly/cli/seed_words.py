@@ -107,7 +107,7 @@ def _follow(seeds: Sequence[SeedAstray]) -> list[str]:
     targets = [shlex.quote(seed.target) for seed in seeds[:_SEEDS]]
     there = f"  mannerly crawl {safe_term(' '.join(dict.fromkeys(targets)))}"
     both = f"  mannerly crawl {safe_term(' '.join(dict.fromkeys([*given, *targets])))}"
-    return [f"{there}        crawl there instead", f"{both}        or both"]
+    return [f"{there}   # crawl there instead", f"{both}   # or both"]
 
 
 def _paragraph(text: str, look: Look) -> list[str]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from mannerly.crawler.web.words import without_userinfo
 
+from .endings import resume_command
 from .local_file import LocalFileError, opened_regular
 from .terminal import safe_term
 
@@ -91,7 +92,7 @@ def _read(argument: str) -> SeedSource:
         ) from None
     except IsADirectoryError:
         raise SeedError(
-            f"{name} is a directory; to resume the crawl in it: mannerly resume {name}"
+            f"{name} is a directory; to resume the crawl in it: {resume_command(name)}"
         ) from None
     except LocalFileError as error:
         raise SeedError(f"{name} {error}; to read URLs from a pipe, use -") from None

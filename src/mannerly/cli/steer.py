@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.standing import HostStatus
+
 from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mannerly.crawler.control import HostOrders, InForce
+    from mannerly.live.meter import Live
 
 _LOOK_S = 0.1  # how often `stop --wait` looks whether the crawl has ended
 
@@ -107,6 +110,19 @@ def unpause_command(location: str) -> str:
     return f"mannerly unpause {shlex.quote(location)}"
 
 
+def host_resume_command(location: str, host: str) -> str:
+    """Return the command that ends the pause of a host."""
+    return f"mannerly host resume {shlex.quote(location)} {shlex.quote(host)}"
+
+
+def continue_command(live: Live, location: str) -> str:
+    """Return the command that continues a crawl that is paused, as a whole or by its hosts."""
+    paused = [each.host for each in live.stats.standings if each.state is HostStatus.PAUSED]
+    if live.stats.is_paused or not paused:
+        return unpause_command(location)
+    return host_resume_command(location, paused[0])
+
+
 def described(orders: InForce, location: str) -> list[str]:
     """Return what control records change in a crawl that is resumed, one sentence each."""
     lines = []
@@ -118,7 +134,8 @@ def described(orders: InForce, location: str) -> list[str]:
         lines.append(f"Set earlier with `mannerly set`: {safe_term(', '.join(options))}")
     paused = [host for host, each in orders.hosts.items() if each.is_paused]
     if paused:
-        lines.append(f"Paused hosts: {_some(paused)}. To continue: mannerly host resume")
+        command = host_resume_command(location, paused[0])
+        lines.append(f"Paused hosts: {_some(paused)}. To continue: {safe_term(command)}")
     paced = [host for host, each in orders.hosts.items() if pace(each)]
     if paced:
         lines.append(f"Hosts whose pace was set with `mannerly host set`: {_some(paced)}")

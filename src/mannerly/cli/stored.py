@@ -65,12 +65,14 @@ def when(crawl: StoredCrawl) -> str:
 
 def has_all_records(crawl: StoredCrawl) -> bool:
     """Return whether the records of all pages can be read; if not, say what to do."""
+    from mannerly.crawler.store.base import retry_missing_command
+
     missing = crawl.lost_records()
     if missing:
         note(
             f"mannerly: {many(missing, 'record')} of pages are missing: give the data directory of "
             "every worker, or that of --segments (--data-dir). If a disk is lost, they are fetched "
-            "again by `mannerly retry --missing`"
+            f"again by `{retry_missing_command(crawl.location)}`"
         )
     return not missing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def watch(
         with whole_screen() as keys:
             seen = Watch(crawl, interval, keys).run()
     if seen.status.state in ("running", "waiting", "paused"):
-        note(f"The crawl goes on. To stop it: mannerly stop {crawl.location}")
+        note(f"The crawl goes on. To stop it: mannerly stop {shlex.quote(crawl.location)}")
     else:
         pages = many(seen.status.total["fetched"] + seen.status.total["failed"], "page")
         note(f"The crawl has ended ({seen.status.state}) with {pages}: {_how_to_go_on(location)}")

@@ -61,7 +61,8 @@ class Seen(NamedTuple):
 
 def lines(seen: Seen, look: Look) -> list[str]:
     """Return the screen: three lines about the crawl, then as many hosts as there are rows."""
-    head = block(seen.live, look._replace(rows=max(look.rows, 20)))[:3]
+    rows = max(look.rows, 20)
+    head = block(seen.live, look._replace(rows=rows), seen.status.crawl)[:3]
     hosts = [host for host in seen.hosts if seen.wanted in host.host]
     rows = look.rows - len(head) - 4
     hosts = hosts[: max(0, rows)]

@@ -20,7 +20,7 @@ Workers give two orders to each other: `SeedsMoved` and `FetchRobots`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -176,6 +176,16 @@ class HostOrders(NamedTuple):
     delay_s: float | None = None
     max_rate: Rate | None = None
     per_host: int | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return what was set for the host, by the names of the politeness settings."""
+        given = {
+            "delay_s": self.delay_s,
+            "max_rate": self.max_rate,
+            "max_concurrency": self.per_host,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class InForce(NamedTuple):

@@ -12,6 +12,7 @@ import zipfile
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
+from mannerly.crawler.store.base import repair_command
 from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 from mannerly.version import VERSION
 
@@ -80,7 +81,7 @@ def _copy(segment: ValidSegment, target: Writable) -> int:
             if not data:
                 raise ExportError(
                     f"{segment.path} is shorter than what was committed: restore it from a copy, "
-                    "or repair the crawl with `mannerly doctor --repair`"
+                    f"or repair the crawl with `{repair_command(segment.path.parent)}`"
                 )
             target.write(data)
             left -= len(data)

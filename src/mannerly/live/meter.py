@@ -20,11 +20,12 @@ from math import inf, isinf
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.stats import Waits
 
 if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.standing import HostStanding
-    from mannerly.crawler.stats import Stats, Waits
+    from mannerly.crawler.stats import Stats
 
 WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
 LONG_S = 3.0  # a wait of this length is said
@@ -100,6 +101,8 @@ class Live(NamedTuple):
         """Return the number of hosts by state."""
         stats, waits = self.stats, self.stats.waits
         active = _active(waits)
+        if stats.is_paused:  # nothing is sent to any of them, whatever each of them waited for
+            waits = Waits(paused=active)
         return {
             HostStatus.FETCHING: waits.fetching,
             HostStatus.ASKED_TO_WAIT: waits.asked_to_wait,
@@ -123,6 +126,8 @@ class Live(NamedTuple):
     @property
     def back(self) -> list[HostStanding]:
         """Return the hosts that come back after a wait, the first one first."""
+        if self.state is CrawlState.PAUSED:
+            return []
         waiting = [host for host in self.stats.standings if host.state in BACK and host.next_in_s]
         return sorted(waiting, key=lambda host: host.next_in_s or inf)
 
@@ -176,7 +181,7 @@ class Meter:
         stats = live.stats
         if stats.grace_s is not None:
             return CrawlState.STOPPING
-        if stats.is_paused:
+        if stats.is_paused or is_left_to_paused_hosts(stats):
             return CrawlState.PAUSED
         if stats.trouble:
             return CrawlState.HELD
@@ -200,6 +205,12 @@ def _active(waits: Waits) -> int:
     return waits.fetching + waiting
 
 
+def is_left_to_paused_hosts(stats: Stats) -> bool:
+    """Return whether every host that has work left was paused by the operator."""
+    waits = stats.waits
+    return waits.paused > 0 and waits.paused == _active(waits) and not stats.in_flight
+
+
 def _why(stats: Stats) -> CrawlState:
     waits = stats.waits
     if not waits.backing_off or waits.fetching or waits.asked_to_wait or stats.in_flight:
@@ -211,6 +222,8 @@ def _why(stats: Stats) -> CrawlState:
 
 def at_least_s(live: Live) -> float | None:
     """Return how long the crawl still takes at least, if that can be said."""
+    if live.state is CrawlState.PAUSED:
+        return None
     limits, guesses = live.limits, list[float]()
     slowest = live.slowest
     if slowest is not None and slowest.needs_s > 0:

@@ -23,7 +23,7 @@ def doing(live: Live, name: Callable[[str], str]) -> list[str]:
     """Return what a crawl does or waits for, as clauses of a sentence."""
     stats = live.stats
     if live.state is CrawlState.PAUSED:
-        return ["by you: mannerly unpause continues"]
+        return [_paused(live, name)]
     if live.state is CrawlState.HELD:
         return [stats.trouble or ""]
     if live.state is CrawlState.STOPPING:
@@ -43,6 +43,8 @@ def doing(live: Live, name: Callable[[str], str]) -> list[str]:
 def ahead(live: Live, name: Callable[[str], str], *, is_short: bool = False) -> str:
     """Return how long the crawl still takes at least, and why; nothing if that is not known."""
     limits, stats = live.limits, live.stats
+    if live.state is CrawlState.PAUSED:
+        return ""
     if live.state is CrawlState.REFUSED:
         return _refused(live, is_short=is_short)
     if limits.max_urls is not None and live.per_second > 0:
@@ -69,6 +71,16 @@ def speed(per_second: float) -> str:
     if per_second >= 0.1 or per_second == 0:
         return f"{per_second:.1f} pages/s"
     return f"{per_second * 60:.1f} pages/min"
+
+
+def _paused(live: Live, name: Callable[[str], str]) -> str:
+    stats = live.stats
+    if stats.is_paused:
+        return "by you: nothing is sent"
+    hosts = [host.host for host in stats.standings if host.state is HostStatus.PAUSED]
+    if stats.waits.paused == 1 and len(hosts) == 1:
+        return f"you paused {name(hosts[0])}, the only host left"
+    return f"you paused all {many(stats.waits.paused, 'host')} that have URLs left"
 
 
 def _waiting(live: Live, name: Callable[[str], str]) -> str:

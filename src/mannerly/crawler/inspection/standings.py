@@ -7,10 +7,12 @@ Requests in flight are not stored.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus, LimitedBy, limited_by
+from mannerly.politeness.settings import UNLIMITED
 
 from .hosts import HostLine, HostSort, missing_robots, top_hosts
 from .neighbours import holders
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
 
 def standings(crawl: View, sort: HostSort, limit: int, *, now: float) -> list[HostStanding]:
     """Return the first hosts in an order; by queue, those that were given up have theirs, too."""
-    settings = settings_of(crawl.store.manifest).politeness
-    orders = in_force(crawl.store.orders()).hosts
+    paces = _Paces(crawl)
     lines = {line.record.host: line for line in top_hosts(crawl, sort, limit)}
     if sort is HostSort.QUEUED:
         for more in (HostSort.GIVEN_UP, HostSort.FETCHED):
             lines |= {line.record.host: line for line in top_hosts(crawl, more, limit)}
     found = [
-        _standing(line, orders.get(line.record.host), settings, now) for line in lines.values()
+        _standing(line, paces.orders(line.record.host), paces.of(line.record.host), now)
+        for line in lines.values()
     ]
     held_by = holders(crawl, [host.host for host in found if host.state in _MAY_BE_SHARED], now)
     found = [
@@ -88,12 +90,11 @@ def all_counts(crawl: View, *, now: float) -> Counter[HostStatus]:
 
 def slowest(crawl: View, *, now: float) -> HostStanding | None:
     """Return the host whose queue takes longest at its pace: every record is read."""
-    settings = settings_of(crawl.store.manifest).politeness
-    orders = in_force(crawl.store.orders()).hosts
+    paces = _Paces(crawl)
     queued = {host: count for reader in crawl.readers for host, count in reader.queued_hosts()}
     found = max(
         (
-            (queued[record.host] * _delay_s(record, settings), record.host, record)
+            (queued[record.host] * _delay_s(record, paces.of(record.host)), record.host, record)
             for reader in crawl.readers
             for record in reader.hosts()
             if queued.get(record.host) and not record.retired
@@ -103,7 +104,30 @@ def slowest(crawl: View, *, now: float) -> HostStanding | None:
     if found is None:
         return None
     _, host, record = found
-    return _standing(HostLine(record, queued[host]), orders.get(host), settings, now)
+    return _standing(HostLine(record, queued[host]), paces.orders(host), paces.of(host), now)
+
+
+class _Paces:
+    """The politeness settings in force: those of the crawl, of `set`, of a host, of `host set`."""
+
+    def __init__(self, crawl: View) -> None:
+        self._settings = settings_of(crawl.store.manifest)
+        orders = in_force(crawl.store.orders())
+        self._hosts = orders.hosts
+        self._rest = self._settings.politeness
+        if "max_rate" in orders.options:
+            rate = orders.options["max_rate"]
+            self._rest = replace(self._rest, max_rate=UNLIMITED if rate is None else rate)
+
+    def orders(self, host: str) -> HostOrders | None:
+        return self._hosts.get(host)
+
+    def of(self, host: str) -> Settings:
+        if host not in self._hosts and host not in self._settings.hosts:
+            return self._rest  # nearly all
+        ordered = self._hosts.get(host)
+        own = self._settings.pace_of(host, self._rest)
+        return own if ordered is None else own.with_changes(ordered.settings)
 
 
 def _delay_s(record: HostRecord, settings: Settings) -> float:
@@ -153,6 +177,10 @@ def _status(
         return HostStatus.DONE
     if record.breaker_until > now:
         return HostStatus.BACKING_OFF
-    if record.blocked_until > now or (record.next_at > now and record.failing_since):
+    if record.blocked_until > now:
         return HostStatus.ASKED_TO_WAIT
+    if record.next_at > now and record.failing_since:
+        # The record does not keep why it waits: a host that never sent Retry-After did not ask.
+        has_asked = record.retry_afters and not record.breaker_failures
+        return HostStatus.ASKED_TO_WAIT if has_asked else HostStatus.BACKING_OFF
     return HostStatus.FETCHING

@@ -47,15 +47,7 @@ class OwnPaces:
             self._apply(key)
 
     def _apply(self, key: str) -> None:
-        ordered = self._orders.get(key, HostOrders())
-        changes = {
-            "delay_s": ordered.delay_s,
-            "max_rate": ordered.max_rate,
-            "max_concurrency": ordered.per_host,
-        }
-        own = self._configured.get(key, {}) | {
-            name: value for name, value in changes.items() if value is not None
-        }
+        own = self._configured.get(key, {}) | self._orders.get(key, HostOrders()).settings
         settings = self._politeness.settings.with_changes(own)
         self._politeness.configure(settings, host=key)
         self._audit.configure(settings, key=key)

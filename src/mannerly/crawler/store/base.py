@@ -81,6 +81,7 @@ thread. Times are wall time.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
@@ -114,6 +115,16 @@ class StoreError(Exception):
     """The state cannot be used: locked, damaged, foreign or too new."""
 
     exit_code = 4
+
+
+def repair_command(folder: object) -> str:
+    """Return the command that repairs the crawl in a directory."""
+    return f"mannerly doctor --repair {shlex.quote(str(folder))}"
+
+
+def retry_missing_command(location: object) -> str:
+    """Return the command that fetches pages again whose answer or record is lost."""
+    return f"mannerly retry {shlex.quote(str(location))} --missing"
 
 
 class StoreMissing(StoreError):  # noqa: N818 - a state of the place

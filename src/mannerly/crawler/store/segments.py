@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import ArchivePlace
 
-from .base import StoreError, StoreFull
+from .base import StoreError, StoreFull, repair_command, retry_missing_command
 from .sqlite.files import open_regular
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ class SegmentWriter:
             if size < length:
                 raise StoreError(
                     f"{path} is {size:,} bytes long, and {length:,} were committed: restore it "
-                    f"from a copy, or run `mannerly doctor --repair {self._folder}`, and then "
-                    f"`mannerly retry {self._folder} --missing`"
+                    f"from a copy, or run `{repair_command(self._folder)}`, and then "
+                    f"`{retry_missing_command(self._folder)}`"
                 )
             if size > length:
                 descriptor = open_regular(path, os.O_WRONLY)

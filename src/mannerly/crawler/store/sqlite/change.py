@@ -33,7 +33,7 @@ from mannerly.crawler.model import (
 from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
 
 from .bring_back import keep_order
-from .database import REPAIR
+from .database import repair_advice
 from .inbox import encode_links
 from .kept import keep_answers
 from .reader import checked_entries
@@ -190,7 +190,8 @@ class Change:
         if min(self.totals.values()) < 0:
             wrong = next(name for name, value in self.totals.items() if value < 0)
             raise StoreError(
-                f"{self.database.path} is damaged (its counter of {wrong} is wrong): {REPAIR}"
+                f"{self.database.path} is damaged (its counter of {wrong} is wrong): "
+                f"{repair_advice(self.database.path)}"
             )
         self.database.execute(_WRITE_TOTALS, tuple(self.totals.values()))
 

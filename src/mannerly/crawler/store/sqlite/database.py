@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import apsw
 import msgspec
 
-from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
+from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, repair_command
 
 from .files import check_regular, open_regular
 
@@ -66,15 +66,21 @@ _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
 MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
 _NUMBERS = (int, float)
 ANY_VERSION = 0  # as the version of a kind of file that is opened
-REPAIR = "`mannerly doctor --repair` saves what can still be read"
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 REBUILT = ".new.db"  # the suffix of a file that a repair builds, until it is put in its place
+
+
+def repair_advice(path: Path) -> str:
+    """Return the command that repairs the crawl of a file, in half a sentence."""
+    return f"`{repair_command(path.parent)}` saves what can still be read"
 
 
 def missing(path: Path) -> StoreError:
     """Return the error about a file that is not there."""
     if path.with_suffix(REBUILT).exists():
-        return StoreError(f"{path} is missing, because a repair was interrupted: {REPAIR}")
+        return StoreError(
+            f"{path} is missing, because a repair was interrupted: {repair_advice(path)}"
+        )
     return StoreError(f"{path} is missing: {START_OVER}")
 
 
@@ -271,7 +277,9 @@ class Database:
 
     def damaged(self, why: object) -> StoreError:
         """Return the error for a file whose content makes no sense."""
-        return StoreError(f"{self.path} is damaged ({why}): {REPAIR}, or {START_OVER}")
+        return StoreError(
+            f"{self.path} is damaged ({why}): {repair_advice(self.path)}, or {START_OVER}"
+        )
 
     def checked(self, rows: object, shape: type[T]) -> T:
         """Return rows as records, if their values have the right types and believable sizes.
@@ -324,7 +332,7 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError | M
     ):
         return StoreFull(f"no room to write {path}: free some disk space")
     if isinstance(error, _DAMAGE):
-        return StoreError(f"{path} is damaged ({error}): {REPAIR}, or {START_OVER}")
+        return StoreError(f"{path} is damaged ({error}): {repair_advice(path)}, or {START_OVER}")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusy(f"{path} is in use by another process")
     if isinstance(error, apsw.CantOpenError) and _lacks_descriptors():

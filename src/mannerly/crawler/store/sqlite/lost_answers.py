@@ -16,6 +16,7 @@ import os
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from mannerly.crawler.archive.records import ArchiveDamaged, read_record, read_records
+from mannerly.crawler.store.base import retry_missing_command
 
 from .files import open_regular
 
@@ -79,8 +80,8 @@ def forget(database: Database, loss: Loss) -> str:
             database.execute("DELETE FROM segments WHERE number = ?", (loss.number,))
     return (
         f"{loss.path}: kept {loss.end:,} of {loss.length:,} bytes; {len(loss.pages):,} pages have "
-        f"lost their answers ({listed.name} lists them), and keep their records: `mannerly retry "
-        f"{loss.path.parent} --missing` fetches them again"
+        f"lost their answers ({listed.name} lists them), and keep their records: "
+        f"`{retry_missing_command(loss.path.parent)}` fetches them again"
     )
 
 
