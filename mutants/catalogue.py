@@ -6,8 +6,9 @@ from .bounded import BOUNDED
 from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
+from .readable import READABLE
 from .safe import SAFE
 from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE)

@@ -16,7 +16,7 @@ import re
 
 # The first letter decides nearly every tag; both cases are spelled out because IGNORECASE doubles
 # the time. 50 ns a tag, against 130 ns for parsing it.
-_FORMATTING = re.compile(
+FORMATTING_START = re.compile(
     r"<(?=[bBcCeEfFiInNsStTuU])(?:"
     r"[bB](?:[iI][gG])?|[cC][oO][dD][eE]|[eE][mM]|[fF][oO][nN][tT]|[iIuU]|[nN][oO][bB][rR]|"
     r"[sS](?:[mM][aA][lL][lL]|[tT][rR][iI][kK][eE]|[tT][rR][oO][nN][gG])?|[tT][tT]"
@@ -26,4 +26,4 @@ _FORMATTING = re.compile(
 
 def disarmed(text: str) -> str:
     """Return the document without formatting; its links are the same. Linear, in one pass."""
-    return _FORMATTING.sub("<wbr", text)
+    return FORMATTING_START.sub("<wbr", text)

@@ -6,8 +6,10 @@ tests lexbor reads the same pages beside it.
 
 One attack it does not resist: formatting that is copied into every block (`disarm.py`). Its trees
 are 512 levels deep at most, so n tags make 512·n elements at worst. Up to `MAX_TAGS` that is 0.04 s
-and 50 MB, and such a page is parsed as it is; a larger one is disarmed first. A NUL takes 50 times
-the memory of another character, so a page with many of them is read without them.
+and 50 MB, and such a page is parsed as it is. A larger one is disarmed first for its links; for its
+content and for selectors only the formatting goes that could be copied too often (`formatting.py`).
+A NUL takes 50 times the memory of another character, so a page with many of them is read without
+them.
 
 Links inside `<template>` count, because scripts put them on the page. A wrong link costs one check
 later; a missed link is lost.
@@ -25,14 +27,18 @@ from mannerly.crawler.web.charset import decoded
 
 from .disarm import disarmed
 from .elements import KEPT_TAGS, MAX_TEXT
+from .formatting import bounded
 from .parsed import from_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turbohtml import Document
 
     from .parsed import Elements
 
 MAX_TAGS = 1000
+MAX_LENGTH = 50_000  # a copy of formatting has its attributes, too
 MAX_NULS = 1000
 
 
@@ -48,16 +54,20 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
 
 
 def parsed(body: bytes, codec: str) -> Document:
-    """Return the tree of a document, bounded in the time that it takes."""
-    return parse_text(decoded(body, codec))
+    """Return the tree of a document without its formatting, bounded in the time that it takes."""
+    return _parse(decoded(body, codec), disarmed)
 
 
 def parse_text(text: str) -> Document:
-    """Return the tree of a text, bounded in the time that it takes."""
+    """Return the tree of a text with its formatting, bounded in the time that it takes."""
+    return _parse(text, bounded)
+
+
+def _parse(text: str, made_safe: Callable[[str], str]) -> Document:
     if text.count("\0") > MAX_NULS:
         text = text.replace("\0", "")
-    if text.count("<") > MAX_TAGS:
-        text = disarmed(text)
+    if len(text) > MAX_LENGTH or text.count("<") > MAX_TAGS:
+        text = made_safe(text)
     return parse(text, positions=False)
 
 

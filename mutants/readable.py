@@ -1,0 +1,35 @@
+"""Content that people read: what selectors, Markdown and comparisons of pages rest on."""
+
+from __future__ import annotations
+
+from .model import Mutant
+
+_FORMATTING = "crawler/page/formatting.py"
+_TEST_FORMATTING = "crawler/page/test_formatting.py::"
+
+READABLE = (
+    Mutant(
+        "parse large pages for selectors without their formatting",
+        "P3",
+        "crawler/page/tree.py",
+        "    return _parse(text, bounded)",
+        "    return _parse(text, disarmed)",
+        (f"{_TEST_FORMATTING}test_large_page_keeps_its_formatting",),
+    ),
+    Mutant(
+        "parse large pages for selectors without a bound",
+        "P5",
+        "crawler/page/tree.py",
+        "    return _parse(text, bounded)",
+        "    return parse(text, positions=False)",
+        (f"{_TEST_FORMATTING}test_hostile_pages_cost_little_memory",),
+    ),
+    Mutant(
+        "believe an end tag in a comment",
+        "P5",
+        _FORMATTING,
+        "        if tag is None:\n            follower.lose_sight()\n",
+        "        if tag is None:\n",
+        (f"{_TEST_FORMATTING}test_formatting_of_hostile_pages_is_bounded",),
+    ),
+)
