@@ -11,6 +11,7 @@ from mannerly.crawler.model import PageRecord
 
 PACE = replace(BRISK, strategy="learned", max_attempts=5)
 URLS = [f"https://a.example/{number}" for number in range(40)]
+PENDING = "https://b.example/"  # asked for again when its Retry-After is over
 
 
 def crawl(world: ShardWorld, *, is_given_later: bool) -> int:
@@ -57,26 +58,29 @@ def test_pages_that_stay_forbidden_cost_three_waits() -> None:
 
 def test_a_429_that_is_given_later_says_nothing_about_403s() -> None:
     """Pages that stay forbidden cost three requests more, although refused ones are given later."""
-    world = ShardWorld(*URLS, settings=brisk(politeness=PACE, ignore_robots=True))
+    world = ShardWorld(*URLS, PENDING, settings=brisk(politeness=PACE, ignore_robots=True))
     asked: Counter[str] = Counter()
 
     for _ in range(4000):
         for request in world.start(room=1):
             url = flight_of(request).item.url
             asked[url] += 1
-            is_busy = asked[url] == 1 and kind_of(url) == 0
-            status = 403 if kind_of(url) == 1 else 429 if is_busy else 200
-            world.answer(request, status, b"here" if status == 200 else b"")
+            status = status_of(url, is_first=asked[url] == 1)
+            headers = {"retry_after": "500"} if url == PENDING and status == 403 else {}
+            world.answer(request, status, b"here" if status == 200 else b"", **headers)
         world.shard.commit(world.now)
         world.wait(1.0)
         if world.shard.is_idle:
             break
 
-    forbidden = [url for url in URLS if kind_of(url) == 1]
+    forbidden = [url for url in URLS if status_of(url, is_first=False) == 403]
     assert world.shard.is_idle
     assert sum(asked[url] for url in forbidden) <= len(forbidden) + 3
 
 
-def kind_of(url: str) -> int:
-    """Return 1 for a forbidden page, 0 for one that is refused at first, 2 and 3 for others."""
-    return int(url.rpartition("/")[2]) % 4
+def status_of(url: str, *, is_first: bool) -> int:
+    """Return the answer: of four pages one is forbidden, and one is refused at first."""
+    if url == PENDING:
+        return 403 if is_first else 200
+    kind = int(url.rpartition("/")[2]) % 4
+    return 403 if kind == 1 else 429 if kind == 0 and is_first else 200
