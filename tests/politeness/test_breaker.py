@@ -240,7 +240,7 @@ def test_three_probes_in_turn_close() -> None:
     client.core = Politeness(
         Settings(strategy="aimd", start_delay_s=0.5, seed=1), on_event=client.told.append
     )
-    client.send(OK, *[FAILED] * 5)
+    client.send(OK, *[Response(500, 0.05)] * 5)
 
     client.send(OK, OK)
     before = client.state
@@ -488,3 +488,46 @@ def test_one_bad_host_leaves_others_alone() -> None:
     client.send(*[FAILED] * 5)
 
     assert isinstance(client.core.reserve("other.example", now=client.now), Grant)
+
+
+@pytest.mark.parametrize("strategy", ["learned", "linear", "aimd", "gradient", "fixed"])
+@pytest.mark.parametrize("crawl_delay_s", [None, 1.0, 2.0, 5.0])
+def test_breaker_opens_within_five_seconds_of_overload(
+    strategy: str, crawl_delay_s: float | None
+) -> None:
+    """From the first failure on, at the start pace and with a Crawl-delay of up to five seconds."""
+    seconds, failures = until_open(Settings(strategy=strategy, seed=1), crawl_delay_s)
+
+    assert seconds <= 5.0 + 1e-9
+    assert 2 <= failures <= 5
+
+
+@pytest.mark.parametrize(("within_s", "needed"), [(5.0, 2), (25.0, 3), (1000.0, 5)])
+def test_rare_requests_open_the_breaker_with_fewer_failures(within_s: float, needed: int) -> None:
+    """At one request in ten seconds the second failure is enough, never the first."""
+    settings = Settings(strategy="fixed", delay_s=10.0, breaker_within_s=within_s)
+
+    seconds, failures = until_open(settings, None)
+
+    assert failures == needed
+    assert seconds == pytest.approx(10.0 * (needed - 1))
+
+
+def until_open(settings: Settings, crawl_delay_s: float | None) -> tuple[float, int]:
+    """Return the seconds from the first failure until the breaker opens, and the failures."""
+    core = Politeness(settings)
+    core.robots(HOST, crawl_delay_s=crawl_delay_s, now=0.0)
+    now, first, failures = 0.0, 0.0, 0
+    for response in (OK, OK, OK, *[Response(500, 0.05)] * 20):
+        now = core.ready_at(HOST, now=now)
+        decision = core.reserve(HOST, now=now)
+        assert isinstance(decision, Grant)
+        now += response.latency_s
+        core.report(decision.permit, response, now=now)
+        if response is not OK:
+            failures += 1
+            first = first or now
+        host = core.host(HOST)
+        if host is not None and host.breaker is OPEN:
+            break
+    return now - first, failures

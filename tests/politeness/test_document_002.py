@@ -88,7 +88,7 @@ def test_step_02_token_bucket_refills_caps_and_waits() -> None:
 
 
 def test_step_03_aimd_adds_on_success_and_multiplies_on_throttle() -> None:
-    """A fast success adds α, a refusal multiplies by β, and neither leaves the bounds."""
+    """A fast success adds α, a 429 or 503 multiplies by β, and neither leaves the bounds."""
     client = Client(AIMD)
     client.send(OK)
 
@@ -96,6 +96,8 @@ def test_step_03_aimd_adds_on_success_and_multiplies_on_throttle() -> None:
     raised = client.rate
     client.send(REFUSED)
     cut = client.rate
+    client.send(FAILED)
+    cut_again = client.rate
     for _ in range(30):
         client.send(REFUSED)
     lowest = client.rate
@@ -104,6 +106,7 @@ def test_step_03_aimd_adds_on_success_and_multiplies_on_throttle() -> None:
 
     assert raised == pytest.approx(2.0 + 0.05)
     assert cut == pytest.approx(0.7 * raised)
+    assert cut_again == pytest.approx(0.7 * cut)
     assert lowest == pytest.approx(0.25)
     assert client.rate == pytest.approx(8.0)
 

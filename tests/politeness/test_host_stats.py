@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.politeness.stats import HostStats, decode_latency, encode_latency
+from mannerly.politeness import Grant, Politeness, Response, Settings
+from mannerly.politeness.stats import HostStats, StatsShape, decode_latency, encode_latency
 
-SLOT_S, SLOTS = 2.0, 15
 latencies = st.lists(st.floats(0.0, 60.0), min_size=1, max_size=150)
 
 
@@ -89,10 +89,15 @@ steps = st.lists(
 )
 
 
-@given(st.sampled_from([0.0, 1e6, -1000.0]), steps)
-def test_window_agrees_with_a_list(start: float, walk: list[tuple[float, str]]) -> None:
-    """At any time the window holds what a list filtered by the last 15 slots of 2 s would."""
-    stats = HostStats()
+shapes = st.sampled_from([StatsShape(), StatsShape(16, 1, 60.0), StatsShape(200, 60, 0.5)])
+
+
+@given(st.sampled_from([0.0, 1e6, -1000.0]), steps, shapes)
+def test_window_agrees_with_a_list(
+    start: float, walk: list[tuple[float, str]], shape: StatsShape
+) -> None:
+    """The window holds what a list filtered by its slots would: 15 of 2 s by default."""
+    stats = HostStats(shape)
     now = start
     seen: list[tuple[float, bool]] = []
 
@@ -104,7 +109,9 @@ def test_window_agrees_with_a_list(start: float, walk: list[tuple[float, str]]) 
             stats.add_answer(now, failed=what == "failure")
         if what != "look":
             seen.append((now, what == "failure"))
-        recent = [failed for at, failed in seen if now // SLOT_S - at // SLOT_S < SLOTS]
+        recent = [
+            failed for at, failed in seen if now // shape.slot_s - at // shape.slot_s < shape.slots
+        ]
         assert stats.errors(now) == (sum(recent), len(recent))
 
 
@@ -142,3 +149,39 @@ def test_errors_can_be_forgotten() -> None:
 
     assert stats.errors(1.0) == (0, 0)
     assert stats.p95_s() == pytest.approx(0.5, rel=0.023)
+
+
+@pytest.mark.parametrize("samples", [16, 64, 200])
+def test_sizes_of_window_and_ring_are_settings(samples: int) -> None:
+    """p95 is made from as many latencies as asked for, the error rate from as many seconds."""
+    core = Politeness(
+        Settings(
+            strategy="fixed",
+            max_rate="unlimited",
+            error_window_s=10.0,
+            error_slots=10,
+            latency_samples=samples,
+            breaker_min_samples=10_000,
+        )
+    )
+
+    def send(status: int, latency_s: float, at: float) -> None:
+        decision = core.reserve("example.com", now=at)
+        assert isinstance(decision, Grant)
+        core.report(decision.permit, Response(status, latency_s), now=at)
+
+    for number in range(220):
+        send(200, 1.0 if number < 220 - samples else 0.1, number * 0.001)
+    send(500, 0.1, 1.0)
+    before = core.host("example.com")
+    send(404, 0.1, 9.5)
+    within = core.host("example.com")
+    send(404, 0.1, 11.5)
+    after = core.host("example.com")
+
+    assert before is not None
+    assert before.p95_latency_s == pytest.approx(0.1, rel=0.03)
+    assert within is not None
+    assert within.error_rate > 0.0
+    assert after is not None
+    assert after.error_rate == 0.0

@@ -21,13 +21,18 @@ class Bench:
         self.now = 0.0
 
     def feed(
-        self, outcome: Outcome, latency_s: float = 0.1, sent_at: float | None = None
+        self,
+        outcome: Outcome,
+        latency_s: float = 0.1,
+        sent_at: float | None = None,
+        status: int | None = None,
     ) -> Effect | None:
         self.now += 1.0
         sent_at = self.now - 0.5 if sent_at is None else sent_at
         if outcome is Outcome.OK:
             self.stats.add_success(latency_s, self.now)
-        return self.pace.on_sample(Sample(outcome, sent_at, self.now, latency_s, 1), self.stats)
+        sample = Sample(outcome, sent_at, self.now, latency_s, 1, status=status)
+        return self.pace.on_sample(sample, self.stats)
 
 
 def test_success_adds_alpha_up_to_the_ceiling() -> None:
@@ -140,3 +145,17 @@ def test_memory_stays_below_the_ceiling_and_may_be_empty() -> None:
     pace.recall(Lesson(delay_s=0.001), 1.0)
 
     assert (unchanged, pace.rate) == (2.0, 8.0)
+
+
+@pytest.mark.parametrize(("is_cut", "rate"), [(True, 1.4), (False, 2.0)])
+def test_plain_503_cuts_the_rate_unless_told_otherwise(is_cut: bool, rate: float) -> None:
+    """It is cut as by a refusal, without a pause; the breaker's other failures cut nothing."""
+    bench = Bench(Settings(start_delay_s=0.5, aimd_cut_on_503=is_cut))
+
+    other = bench.feed(Outcome.OVERLOAD, status=500)
+    before = bench.pace.rate
+    effect = bench.feed(Outcome.OVERLOAD, status=503)
+
+    assert (other, before) == (None, 2.0)
+    assert bench.pace.rate == pytest.approx(rate)
+    assert effect == (Effect(change=PaceChange.SLOWED) if is_cut else None)

@@ -130,6 +130,62 @@ def test_memory_counts_by_its_age(trust: float, limit: int) -> None:
     assert pace.concurrency == limit
 
 
-def test_rate_is_the_hosts_ceiling() -> None:
-    """It steers no rate of its own."""
-    assert GradientStrategy(Settings(max_rate=3.0)).rate == 3.0
+def test_rate_is_the_ceiling_until_the_host_refuses() -> None:
+    """Answers of any latency leave the rate alone; a refusal halves it, once per round trip."""
+    pace = GradientStrategy(Settings(max_rate=3.0))
+    for latency_s in (0.1, 5.0, 0.1):
+        feed(pace, latency_s)
+    before = pace.rate
+
+    for sent_at in (5.0, 5.0, 6.0):
+        feed(pace, outcome=Outcome.THROTTLE, sent_at=sent_at)
+
+    assert (before, pace.rate) == (3.0, 0.75)
+    assert pace.lesson().delay_s == pytest.approx(1 / 0.75)
+
+
+def test_rate_in_use_is_halved_where_none_is_set() -> None:
+    """Without a maximum, four requests in flight that take half a second are eight a second."""
+    pace = GradientStrategy(Settings(max_rate="unlimited"))
+
+    feed(pace, 0.5, outcome=Outcome.THROTTLE, in_flight=4)
+
+    assert pace.rate == pytest.approx(4.0)
+
+
+def test_seventy_successes_undo_a_refusal() -> None:
+    """The rate grows by a hundredth per success of a request that was sent after the cut."""
+    pace = GradientStrategy(Settings(max_rate=3.0))
+    feed(pace, outcome=Outcome.THROTTLE, sent_at=5.0)
+
+    feed(pace, sent_at=5.0)
+    at_once = pace.rate
+    rates = [pace.rate for _ in range(80) if feed(pace, sent_at=6.0) or True]
+
+    assert at_once == 1.5
+    assert rates[0] == pytest.approx(1.515)
+    assert rates[69] == pytest.approx(3.0, rel=0.02)
+    assert rates[-1] == 3.0
+
+
+def test_refused_rate_is_remembered_by_its_age() -> None:
+    """It starts between the remembered rate and its maximum; an unpaced host leaves no rate."""
+    starts = []
+    for trust in (1.0, 0.5, 0.0):
+        pace = GradientStrategy(Settings(max_rate=4.0))
+        pace.recall(Lesson(delay_s=1.0), trust)
+        starts.append(pace.rate)
+
+    assert starts == pytest.approx([1.0, 2.0, 4.0])
+    assert GradientStrategy(SETTINGS).lesson().delay_s == 0.0
+
+
+def test_new_maximum_keeps_a_learned_rate() -> None:
+    """A host that has refused stays at its rate; any other takes the new maximum."""
+    refused, unpaced = GradientStrategy(SETTINGS), GradientStrategy(SETTINGS)
+    feed(refused, outcome=Outcome.THROTTLE)
+
+    for pace in (refused, unpaced):
+        pace.configure(Settings(max_rate=20.0))
+
+    assert (refused.rate, unpaced.rate) == (4.0, 20.0)

@@ -34,6 +34,7 @@ def decision(
     attempt: int = 1,
     ready_at: float = 0.0,
     policy: RetryPolicy = POLICY,
+    refusals: int = 1,
     budget: RetryBudget | None = None,
 ) -> RetryDecision:
     return decide(
@@ -41,6 +42,7 @@ def decision(
         outcome=outcome,
         response=response,
         attempt=attempt,
+        refusals=refusals,
         ready_at=ready_at,
         now=100.0,
         budget=budget or RetryBudget(policy),
@@ -302,3 +304,19 @@ def test_retry_is_given_up_where_the_host_is_retired() -> None:
     )
 
     assert decision == GiveUp(GiveUpReason.HOST)
+
+
+def test_retries_of_refusals_are_counted_if_told_so() -> None:
+    """With three retries the fourth refusal of a URL ends it; by default none of a million does."""
+    counted = RetryPolicy(refusal_retries=3)
+    busy = Response(status=429)
+
+    results = [
+        decision(busy, Outcome.THROTTLE, policy=counted, refusals=refusals)
+        for refusals in (1, 2, 3, 4)
+    ]
+    patient = decision(busy, Outcome.THROTTLE, refusals=1_000_000)
+
+    assert [isinstance(result, Retry) for result in results] == [True, True, True, False]
+    assert results[3] == GiveUp(GiveUpReason.ATTEMPTS)
+    assert isinstance(patient, Retry)

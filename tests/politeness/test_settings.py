@@ -159,6 +159,18 @@ def test_none_is_allowed_where_it_is_the_default(name: str) -> None:
     refused("start_delay_s", None)
 
 
+def test_leaky_bucket_is_the_fixed_delay() -> None:
+    """`leaky` starts one request every `delay_s`, as `fixed` does."""
+    starts = {}
+    for strategy in ("fixed", "leaky"):
+        core = Politeness(Settings(strategy=strategy, delay_s=3.0))
+        for _ in range(2):
+            core.reserve("example.com", now=core.ready_at("example.com", now=0.0))
+        starts[strategy] = core.ready_at("example.com", now=0.0)
+
+    assert starts == {"fixed": 6.0, "leaky": 6.0}
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_can_be_chosen(strategy: str) -> None:
     """Each name in the list gives a working core."""
@@ -210,7 +222,7 @@ def test_whatever_is_accepted_is_usable(name: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("strategy", "one of learned, linear, aimd, gradient, fixed"),
+        ("strategy", "one of learned, linear, aimd, gradient, fixed, leaky"),
         ("max_rate", 'above 0, or "unlimited"'),
         ("cruise", "above 0, at most 1"),
         ("retry_budget", "at least 0, at most 1"),

@@ -25,7 +25,9 @@ def answered(core: Politeness, *answers: Response, now: float = 0.0) -> float:
 
 def test_answers_are_counted_by_what_they_were() -> None:
     """5xx, 429 and no answer at all, for all hosts and for each; a 404 is none of them."""
-    core = Politeness(Settings(seed=1, breaker_consecutive=100, breaker_min_samples=100))
+    core = Politeness(
+        Settings(seed=1, breaker_consecutive=100, breaker_min_samples=100, breaker_within_s=3600.0)
+    )
     errors = [Response(error="timeout", latency_s=1.0)] * 2
 
     answered(core, *[Response(500)] * 3, Response(429), Response(404), *errors)

@@ -7,6 +7,7 @@ Runs are deterministic, so the bounds are close to the figures; the mean over mo
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -219,3 +220,13 @@ def test_wrong_memory_costs_little() -> None:
             refused = [warm(spec, error * limit, seed).refused for seed in SEEDS]
 
             assert max(refused) <= most, f"{spec}, remembered as {error} times its limit"
+
+
+def test_domain_that_is_prone_to_429_refuses_nothing_at_its_pace() -> None:
+    """A server that allows one request a second and no burst is sent one a second, none refused."""
+    settings = Settings(strategy="fixed", delay_s=1.0)
+
+    result = run(settings, "bucket:1:1", 900, 1)
+
+    assert (result.accepted, result.refused) == (900, 0)
+    assert min(later - earlier for earlier, later in pairwise(result.starts)) >= 1.0

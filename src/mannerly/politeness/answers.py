@@ -136,9 +136,10 @@ class HostAnswers(HostGate):
         else:
             stats.add_answer(now, failed=outcome is OVERLOAD)
             self._record_bad_answer(permit, outcome, response, retry_s, now)
-        effect = strategy.on_sample(
-            Sample(outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s), stats
+        sample = Sample(
+            outcome, permit.sent_at, now, latency_s, permit.in_flight, retry_s, response.status
         )
+        effect = strategy.on_sample(sample, stats)
         if effect is not None:
             self._apply_effect(effect, retry_s, now)
         if strategy.concurrency != concurrency:

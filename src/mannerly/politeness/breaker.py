@@ -1,7 +1,8 @@
 """A circuit breaker for one host: stop sending requests while the server fails.
 
     state      event            next       when
-    CLOSED     TRIPPED          OPEN       too many failures: half of ≥ 10 in 30 s, or 5 in a row
+    CLOSED     TRIPPED          OPEN       too many failures: half of ≥ 10 in 30 s, 5 in a row, or
+                                           2 in a row where a third would come later than 5 s
     OPEN       OPEN_TIME_OVER   HALF_OPEN  the open time is over and a caller asks for a slot
     HALF_OPEN  PROBE_FAILED     OPEN       a probe failed or its lease expired
     HALF_OPEN  PROBES_PASSED    CLOSED     three probes in a row succeeded
@@ -54,6 +55,7 @@ TRANSITIONS: dict[tuple[BreakerState, BreakerEvent], BreakerState] = {
 }
 
 LEASE_MARGIN_S = 5.0  # beyond the request timeout
+LEAST_CONSECUTIVE = 2  # a single failure never opens the breaker, however rare requests are
 
 
 class Breaker:
@@ -61,6 +63,7 @@ class Breaker:
 
     __slots__ = (
         "consecutive",
+        "failing_since",
         "generation",
         "lease_until",
         "opens",
@@ -74,6 +77,7 @@ class Breaker:
         self.state = BreakerState.CLOSED
         self.generation = 0
         self.consecutive = 0  # consecutive failures while closed
+        self.failing_since: Instant = NEVER  # when the first of these was reported
         self.opens = 0  # consecutive openings
         self.reopen_at: Instant = NEVER
         self.passed = 0  # consecutive successful probes
@@ -90,6 +94,17 @@ class Breaker:
         self.probe = None
         self.passed = 0
         self.consecutive = 0
+
+    def failed(self, now: Instant) -> None:
+        """Count a failure while closed."""
+        if self.consecutive == 0 or self.failing_since == NEVER:
+            self.failing_since = now
+        self.consecutive += 1
+
+    def is_late(self, now: Instant, gap_s: float, settings: Settings) -> bool:
+        """Return whether the breaker would open too late if it waited for one more failure."""
+        overdue = now + gap_s - self.failing_since > settings.breaker_within_s
+        return overdue and self.consecutive >= LEAST_CONSECUTIVE
 
     def should_trip(self, failures: int, answers: int, settings: Settings) -> bool:
         """Return whether these failures open a closed breaker."""

@@ -32,6 +32,7 @@ from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
 from .snapshot import THROTTLED_WAIT_S, HostSnapshot, Snapshot, describe
+from .stats import StatsShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,7 @@ class SharedContext:
         "settings",
         "start_gap_s",
         "start_limit",
+        "stats_shape",
     )
 
     def __init__(
@@ -93,8 +95,10 @@ class SharedContext:
         self.burst = start.burst if settings.floor_s == 0.0 else 1
         self.has_size_or_duration_limits = bool(settings.delay_factor or settings.max_bandwidth)
         self.can_defer = start.may_defer_first and not self.has_size_or_duration_limits
+        self.stats_shape = StatsShape.of(settings)
         self.retry_policy = RetryPolicy(
             max_attempts=settings.max_attempts,
+            refusal_retries=settings.refusal_retries,
             base_s=settings.retry_base_s,
             max_s=settings.retry_max_s,
             retry_statuses=settings.retry_statuses,
@@ -239,15 +243,26 @@ class Politeness:
         return None if state is None else self._describe(state, now)
 
     def retry(
-        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, now: Instant
+        self,
+        permit: Permit,
+        response: Response,
+        outcome: Outcome,
+        *,
+        attempt: int,
+        now: Instant,
+        refusals: int = 1,
     ) -> Retry | GiveUp:
-        """Return whether and when to repeat the request of a reported permit. Never sleeps."""
+        """Return whether and when to repeat the request of a reported permit. Never sleeps.
+
+        `attempt` and `refusals` count the attempts and the throttles of its URL, this one included.
+        """
         state = permit.host
         decision = decide(
             state.retry_policy,
             outcome=outcome,
             response=response,
             attempt=attempt,
+            refusals=refusals,
             ready_at=state.free_at(now),
             now=now,
             budget=state.retry_budget(),

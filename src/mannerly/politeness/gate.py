@@ -151,7 +151,9 @@ class HostGate(HostSchedule):
         shared, stats, strategy = self._shared, self.stats, self.strategy
         assert stats is not None
         assert strategy is not None
-        change = health.on_answer(permit, outcome, stats, now, shared.settings, shared.rng)
+        change = health.on_answer(
+            permit, outcome, stats, now, shared.settings, shared.rng, self._gap_s
+        )
         if change is BreakerChange.OPENED:
             self._on_open(health.breaker, now)
         elif change is BreakerChange.CLOSED:

@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .breaker import Breaker, BreakerEvent, BreakerState
-from .model import NEUTRAL, OK, OVERLOAD, THROTTLE
+from .model import NEUTRAL, NEVER, OK, OVERLOAD, THROTTLE
 from .retry import RetryBudget
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class HostHealth:
         now: Instant,
         settings: Settings,
         rng: random.Random,
+        gap_s: float,
     ) -> BreakerChange | None:
         """Count a response, and update the breaker unless the permit is older than its last change.
 
@@ -110,11 +111,15 @@ class HostHealth:
         if breaker.state is BreakerState.HALF_OPEN:
             return self._on_probe_answer(outcome, now, settings, rng)
         if outcome is OVERLOAD:
-            breaker.consecutive += 1
-            if breaker.should_trip(*stats.errors(now), settings):
+            breaker.failed(now)
+            if breaker.should_trip(*stats.errors(now), settings) or breaker.is_late(
+                now, gap_s, settings
+            ):
                 breaker.open(BreakerEvent.TRIPPED, now, settings, rng)
                 return BreakerChange.OPENED
-        elif outcome is not THROTTLE:
+        elif outcome is THROTTLE:
+            breaker.failing_since = NEVER  # a pause between two failures is no time of failing
+        else:
             breaker.consecutive = 0
         return None
 

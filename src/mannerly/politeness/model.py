@@ -162,7 +162,15 @@ Decision: TypeAlias = Grant | Wait | Refuse
 class Sample:
     """One finished request, as a strategy gets it."""
 
-    __slots__ = ("done_at", "in_flight", "latency_s", "outcome", "retry_after_s", "sent_at")
+    __slots__ = (
+        "done_at",
+        "in_flight",
+        "latency_s",
+        "outcome",
+        "retry_after_s",
+        "sent_at",
+        "status",
+    )
 
     def __init__(
         self,
@@ -172,8 +180,10 @@ class Sample:
         latency_s: float,
         in_flight: int,
         retry_after_s: float | None = None,
+        status: int | None = None,
     ) -> None:
         self.outcome = outcome
+        self.status = status
         self.sent_at = sent_at
         self.done_at = done_at
         self.latency_s = latency_s

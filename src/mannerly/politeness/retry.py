@@ -5,7 +5,8 @@
 Full jitter alone may choose 0 s right after a refusal, so a retry is never due before the host's
 next slot. Three limits keep retries from making an outage worse: attempts per URL, a budget per
 host (a tenth of its requests), and no retries of permanent statuses. A throttle is not a failure of
-the URL: it costs neither an attempt nor budget; the host's delay and stall detection limit it.
+the URL: it costs neither an attempt nor budget; the host's delay and stall detection limit it, and
+`refusal_retries` if it is set.
 
 This module knows no host and no clock; the random generator is an argument, and the response was
 classified before (`Outcome`).
@@ -47,6 +48,7 @@ class RetryPolicy:
     """Limits of retries: attempts per URL, backoff in seconds, retries per host."""
 
     max_attempts: int = 3
+    refusal_retries: int | None = None  # retries of a URL that is throttled; None: no limit
     base_s: float = 0.5
     max_s: float = 60.0
     retry_statuses: frozenset[int] = TRANSIENT_STATUSES
@@ -68,7 +70,7 @@ class GiveUpReason(StrEnum):
     """The reason why a URL is not retried."""
 
     PERMANENT = "permanent"  # the response would be the same
-    ATTEMPTS = "attempts"  # `max_attempts` was reached
+    ATTEMPTS = "attempts"  # `max_attempts` or `refusal_retries` was reached
     BUDGET = "budget"  # the host's retry budget is used up
     HOST = "host"  # the host is paused or retired
 
@@ -125,6 +127,7 @@ def decide(
     outcome: Outcome,
     response: Response,
     attempt: int,
+    refusals: int = 1,
     ready_at: Instant,
     now: Instant,
     budget: RetryBudget,
@@ -132,6 +135,7 @@ def decide(
 ) -> RetryDecision:
     """Return whether to retry after attempt number `attempt` (the first is 1), and when.
 
+    `refusals` is the number of throttles of this URL, this one included.
     A `Retry` that costs an attempt has already taken its token from `budget`. A 403 classified as
     a throttle is a guess, so it gets one retry that costs an attempt; otherwise a forbidden page on
     a healthy host would be requested forever. Put 403 in `retry_statuses` to treat it like 429.
@@ -147,6 +151,8 @@ def decide(
 
     costs_attempt = is_guess or not is_throttle
     if costs_attempt and attempt >= policy.max_attempts:
+        return GiveUp(GiveUpReason.ATTEMPTS)
+    if is_throttle and policy.refusal_retries is not None and refusals > policy.refusal_retries:
         return GiveUp(GiveUpReason.ATTEMPTS)
     if costs_attempt and not budget.spend():
         return GiveUp(GiveUpReason.BUDGET)

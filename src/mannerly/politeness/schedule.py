@@ -157,7 +157,7 @@ class HostSchedule:
             self._begin_learning()
 
     def _begin_learning(self) -> tuple[Strategy, HostStats]:
-        self.stats = stats = self.stats or HostStats()
+        self.stats = stats = self.stats or HostStats(self._shared.stats_shape)
         self.strategy = strategy = self.strategy or self._shared.make_strategy(
             self._shared.settings
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STRATEGIES = ("learned", "linear", "aimd", "gradient", "fixed")
+STRATEGY_ALIASES = {"leaky": "fixed"}  # a leaky bucket is a constant delay
 UNLIMITED: Literal["unlimited"] = "unlimited"
 
 
@@ -64,7 +65,7 @@ class Settings:
         "learned",
         "The strategy that sets the request rate: see docs/explanation/strategies.md.",
         "ADR 0004",
-        choices=STRATEGIES,
+        choices=(*STRATEGIES, *STRATEGY_ALIASES),
     )
     seed: int | None = _option(
         None,
@@ -191,6 +192,11 @@ class Settings:
         above=0,
         high=0.99,
     )
+    aimd_cut_on_503: bool = _option(
+        True,
+        "Cut the rate after a 503 without Retry-After, too; the breaker counts it in any case.",
+        "requirement",
+    )
     aimd_latency_target_s: float | None = _option(
         None,
         "Target latency. Default: 1.5 times the lowest median so far.",
@@ -218,19 +224,49 @@ class Settings:
         0.2, "Weight of the newest concurrency limit.", "Netflix Gradient2", above=0, high=1
     )
 
+    # ------------------------------------------------------------------ statistics of answers
+    error_window_s: float = _option(
+        30.0,
+        "Responses of this many seconds count for the error rate of a host. A change holds for "
+        "hosts that are met after it.",
+        "requirement",
+        low=1,
+    )
+    error_slots: int = _option(
+        15,
+        "Steps in which that window moves, 2 s each by default; a host has two bytes for each.",
+        "requirement",
+        low=1,
+        high=60,
+    )
+    latency_samples: int = _option(
+        64,
+        "Latest latencies that the p95 of a host is made from; each takes one byte a host.",
+        "requirement",
+        low=16,
+        high=256,
+    )
+
     # ------------------------------------------------------------------ the breaker
     breaker_error_rate: float = _option(
         0.5,
-        "Share of failures in the last 30 s that opens the breaker.",
+        "Share of failures in `error_window_s` that opens the breaker.",
         "requirement",
         above=0,
         high=1,
     )
     breaker_min_samples: int = _option(
-        10, "Responses in the last 30 s before that share is used.", "project choice", low=1
+        10, "Responses in `error_window_s` before that share is used.", "project choice", low=1
     )
     breaker_consecutive: int = _option(
         5, "Consecutive failures that open the breaker.", "project choice", low=1
+    )
+    breaker_within_s: float = _option(
+        5.0,
+        "Where requests are rare, open the breaker after fewer failures in a row, at least two, "
+        "if one more would come later than this many seconds after the first.",
+        "requirement",
+        above=0,
     )
     breaker_open_s: float = _option(
         5.0, "First open time; doubles with each consecutive opening.", "project choice", above=0
@@ -252,7 +288,17 @@ class Settings:
 
     # ------------------------------------------------------------------ retries
     max_attempts: int = _option(
-        3, "Maximum attempts per URL; throttles do not count.", "requirement", low=1
+        3,
+        "Maximum attempts per URL; throttles do not count, see `refusal_retries`.",
+        "requirement",
+        low=1,
+    )
+    refusal_retries: int | None = _option(
+        None,
+        "Maximum retries of a URL that is refused (429, or another throttle). "
+        "Default: no limit, `give_up_after_s` of its host ends them.",
+        "requirement",
+        low=0,
     )
     retry_base_s: float = _option(
         0.5, "First backoff; doubles with each attempt.", "project choice", above=0
@@ -363,6 +409,7 @@ _TITLES = {
     "linear_base_delay_s": "Strategy linear",
     "aimd_increase": "Strategy aimd",
     "gradient_tolerance": "Strategy gradient",
+    "error_window_s": "Statistics of answers",
     "breaker_error_rate": "Breaker",
     "max_attempts": "Retries",
     "give_up_after_s": "Many hosts",

@@ -67,20 +67,26 @@ class CrawlOptions(TypedDict, total=False):
     linear_concurrency_step: float | None
     aimd_increase: float | None
     aimd_decrease: float | None
+    aimd_cut_on_503: bool | None
     aimd_latency_target: float | None
     aimd_degrade_factor: float | None
     aimd_min_rate: float | None
     aimd_burst: int | None
     gradient_tolerance: float | None
     gradient_smoothing: float | None
+    error_window: float | None
+    error_slots: int | None
+    latency_samples: int | None
     breaker_error_rate: float | None
     breaker_min_samples: int | None
     breaker_consecutive: int | None
+    breaker_within: float | None
     breaker_open: float | None
     breaker_open_max: float | None
     breaker_probes: int | None
     retire_after_opens: int | None
     max_attempts: int | None
+    refusal_retries: int | None
     retry_base: float | None
     retry_max: float | None
     retry_budget: float | None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-from mannerly.politeness.settings import STRATEGIES
+from mannerly.politeness.settings import STRATEGIES, STRATEGY_ALIASES
 
 from .option import Option, ProjectUse, ValueKind
 from .pace import POLITENESS, pace_options
@@ -179,11 +179,11 @@ def _politeness() -> tuple[Option, ...]:
             "strategy",
             ValueKind.TEXT,
             "Algorithm that sets each host's pace: learned (default), linear, aimd, gradient, "
-            "fixed.",
+            "fixed (or leaky, which is the same).",
             "politeness.strategy",
             "NAME",
             for_one_host=True,
-            choices=STRATEGIES,
+            choices=(*STRATEGIES, *STRATEGY_ALIASES),
         ),
         Option(
             "delay",

@@ -50,6 +50,8 @@ def report(
         parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
     if isinstance(item, Entry) and (parts.refused_403 or answer.status == FORBIDDEN):
         _judge_403(item, answer.status, outcome, parts)
+    if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
+        parts.refusals.pop(item.seq, None)
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
@@ -62,9 +64,15 @@ def report(
     if is_final or item.host in parts.given_up:
         return outcome, None
     attempt = item.attempts + 1
-    decision = politeness.retry(permit, response, outcome, attempt=attempt, now=mono)
+    refusals = 1
+    if outcome is THROTTLE and permit.host.retry_policy.refusal_retries is not None:
+        refusals = parts.refusals[item.seq] = parts.refusals.get(item.seq, 0) + 1
+    decision = politeness.retry(
+        permit, response, outcome, attempt=attempt, now=mono, refusals=refusals
+    )
     if isinstance(decision, GiveUp):
         parts.refused_403.discard(item.seq)
+        parts.refusals.pop(item.seq, None)
     return outcome, decision
 
 

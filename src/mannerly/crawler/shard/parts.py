@@ -96,6 +96,7 @@ class Parts:
     unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     element_bytes: int = 0  # taken since a commit was asked for
     refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
+    refusals: dict[int, int] = field(default_factory=dict)  # by seq, with `refusal_retries` only
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
     extract: Extractor | None = None  # None: nothing is extracted

@@ -209,13 +209,12 @@ class DriverBase(ABC, Generic[Signal]):
             self._serve(permit.host.key, now)
 
     def retry(
-        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
+        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, refusals: int
     ) -> Retry | GiveUp:
         """Return whether and when to repeat the request of a reported permit."""
         with self._lock:
-            return self._core.retry(
-                permit, response, outcome, attempt=attempt, now=self._clock.now()
-            )
+            counts = {"attempt": attempt, "refusals": refusals}
+            return self._core.retry(permit, response, outcome, now=self._clock.now(), **counts)
 
     # ------------------------------------------------------------------ waiting
 

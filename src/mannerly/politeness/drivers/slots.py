@@ -48,7 +48,7 @@ class SlotDriver(Protocol):
     def cancel(self, permit: Permit, *, was_sent: bool) -> None: ...
 
     def retry(
-        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int
+        self, permit: Permit, response: Response, outcome: Outcome, *, attempt: int, refusals: int
     ) -> Retry | GiveUp: ...
 
 
@@ -126,11 +126,14 @@ class Slot:
         """Give the slot back; unless `sent()` was called, the next caller may use it at once."""
         self._driver.cancel(self._permit, was_sent=self._was_sent)
 
-    def retry(self, attempt: int = 1) -> Retry | GiveUp:
-        """Return whether and when to repeat the request, after `report`. Never sleeps."""
+    def retry(self, attempt: int = 1, refusals: int = 1) -> Retry | GiveUp:
+        """Return whether and when to repeat the request, after `report`. Never sleeps.
+
+        `attempt` and `refusals` count the attempts and the refusals of its URL, this one included.
+        """
         if self._reported is None:
             raise TypeError("call report() before retry()")
-        return self._driver.retry(self._permit, *self._reported, attempt=attempt)
+        return self._driver.retry(self._permit, *self._reported, attempt=attempt, refusals=refusals)
 
     def __enter__(self) -> Self:
         self._holder = self._driver.enter(self._permit)

@@ -22,6 +22,7 @@ STRATEGY_CLASSES: dict[str, Callable[[Settings], Strategy]] = {
     "aimd": AimdStrategy,
     "gradient": GradientStrategy,
     "fixed": FixedStrategy,
+    "leaky": FixedStrategy,
 }
 
 __all__ = [

@@ -2,6 +2,7 @@
 
     fast success     rate ← min(max_rate, rate + α)    α 0.05, for requests after the last cut
     throttle, slow   rate ← max(min_rate, rate·β)      β 0.7, at most once per round trip
+    503              the same, unless `aimd_cut_on_503` is off; the breaker counts it, too
     slow             latency ≥ degrade factor × target  (factor 2)
 
 With a server limit r, the rate oscillates between r·β and slightly above r forever, and each cycle
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
     from ..stats import HostStats
+
+UNAVAILABLE = 503
 
 
 class AimdStrategy:
@@ -54,11 +57,13 @@ class AimdStrategy:
         self._refusals = 0
 
     def on_sample(self, sample: Sample, stats: HostStats) -> Effect | None:
-        """Cut the rate after a throttle or a slow response, else add α."""
+        """Cut the rate after a throttle, a 503 or a slow response; add α after a success."""
         if sample.outcome is Outcome.THROTTLE:
             self._refusals += 1
             pause_s = min(self._settings.max_delay_s, 0.5 * 2.0 ** min(self._refusals, 10))
             return self._cut(sample, block_s=pause_s)
+        if sample.status == UNAVAILABLE and self._settings.aimd_cut_on_503:
+            return self._cut(sample)
         if sample.outcome is not Outcome.OK:
             return None
         recovered, self._refusals = self._refusals > 0, 0

@@ -1,4 +1,4 @@
-"""`fixed`: a constant delay, set by the operator.
+"""`fixed`, or `leaky`: a constant delay, set by the operator. A leaky bucket is nothing else.
 
     delay = delay_s, else 1 / max_rate; none if max_rate is "unlimited" and delay_s is not set
 
