@@ -8,7 +8,8 @@ from .left import LEFT
 from .polite import POLITE
 from .readable import READABLE
 from .safe import SAFE
+from .served import SERVED
 from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE, *SERVED)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.stats import Stats
+from mannerly.crawler.store.base import StoreFull
 from mannerly.service.jobs.book import JobBook
 from mannerly.service.jobs.messages import JobEnd, JobOrder, JobReport, StopJob
 from mannerly.service.jobs.model import NewJob, new_job
@@ -13,10 +16,12 @@ from mannerly.service.jobs.runner import JobRunner
 from mannerly.service.jobs.schedule import next_due
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mannerly.service.jobs.messages import ToService
-    from mannerly.service.jobs.model import Job
+    from mannerly.service.jobs.model import Job, JobRun
+    from mannerly.service.jobs.states import JobEvent
 
 FINISHED = JobEnd("finished", fetched=3)
 
@@ -56,12 +61,23 @@ class FakeProcess:
         self.is_alive = False
 
 
+class FillingBook(JobBook):
+    """A book whose disk is full while the test says so."""
+
+    is_full = False
+
+    def move(self, job_id: str, event: JobEvent, *, now: float, run: JobRun | None = None) -> bool:
+        if self.is_full:
+            raise StoreFull("no room")
+        return super().move(job_id, event, now=now, run=run)
+
+
 class Desk:
     """A book, a runner whose processes are fakes, and a clock that the test turns."""
 
     def __init__(self, root: Path, *, jobs: int = 2) -> None:
         self.now = 1000.0
-        self.book = JobBook(root / "jobs.db")
+        self.book = FillingBook(root / "jobs.db")
         self.started: list[FakeProcess] = []
         self.runner = JobRunner(
             self.book, root, CrawlSettings(), jobs=jobs, failure_threshold=20, launch=self._launch
@@ -71,12 +87,20 @@ class Desk:
         self.started.append(FakeProcess(order))
         return self.started[-1]
 
-    def add(self, name: str = "a", schedule: str | None = None) -> str:
+    def add(
+        self,
+        name: str = "a",
+        schedule: str | None = None,
+        webhook: str | None = None,
+        retries: Sequence[str] = (),
+    ) -> str:
         """Create a job; return its id."""
         self.now += 1.0
-        wanted = NewJob(seeds=[f"https://{name}.example/"], name=name, schedule=schedule)
+        seeds = [f"https://{name}.example/"]
+        wanted = NewJob(seeds=seeds, name=name, schedule=schedule, webhook=webhook)
         due = None if schedule is None else next_due(schedule, self.now)
         job = new_job(wanted, now=self.now, next_due=due)
+        job = msgspec.structs.replace(job, retries=list(retries))
         self.book.add(job)
         return job.id
 

@@ -20,7 +20,8 @@ def text_of(stats: Stats, hosts: int = 0) -> str:
     """The metrics of these totals, in a service with one limit and two jobs."""
     limits = {"workers": LimitUse(512, stats.in_flight)}
     jobs = {"running": 1, "queued": 1}
-    return metrics_text(Reading(stats, limits, 1_700_000_000.0, jobs), hosts=hosts).decode()
+    reading = Reading(stats, limits, 1_700_000_000.0, jobs, {"cancelled": 2})
+    return metrics_text(reading, hosts=hosts).decode()
 
 
 def samples(stats: Stats, hosts: int = 0) -> dict[str, float]:
@@ -87,6 +88,7 @@ def test_totals_are_counters_and_gauges() -> None:
     assert found["mannerly_limit[workers]"] == 512
     assert found["mannerly_limit_used[workers]"] == 3
     assert found["mannerly_jobs[running]"] == 1
+    assert found["mannerly_job_ends_total[cancelled]"] == 2
     assert found["mannerly_updated_timestamp_seconds"] == 1_700_000_000.0
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.jobs import Desk
 
+from mannerly.crawler.store.base import StoreFull
 from mannerly.service.jobs.messages import JobEnd
-from mannerly.service.jobs.runner import RESTARTS, STOP_S
+from mannerly.service.jobs.runner import KEPT_DATA, RESTARTS, STOP_S
 from mannerly.service.jobs.states import JobEvent, JobState
 
 if TYPE_CHECKING:
@@ -152,11 +153,60 @@ def test_what_ran_when_the_service_died_goes_on(desk: Desk, tmp_path: Path) -> N
     desk.book.close()
 
     again = Desk(tmp_path)
-    again.runner.begin(again.now)
     again.tick()
 
     assert again.job(job).state is JobState.RUNNING
     assert again.started[0].order.location == place
+
+
+def test_end_that_cannot_be_written_is_written_later(desk: Desk) -> None:
+    """No other job waits for it, and nothing is run twice."""
+    first, second = desk.add("a"), desk.add("b")
+    desk.tick()
+    desk.started[0].ends(JobEnd("finished", fetched=3))
+    desk.started[1].ends(JobEnd("finished", fetched=5))
+    desk.book.is_full = True
+    with pytest.raises(StoreFull):
+        desk.tick()
+
+    desk.book.is_full = False
+    desk.tick()
+
+    results = [(desk.job(job).state, desk.job(job).run.fetched) for job in (first, second)]
+    assert results == [(JobState.FINISHED, 3), (JobState.FINISHED, 5)]
+    assert len(desk.started) == 2
+
+
+def test_job_is_not_started_while_its_start_cannot_be_written(desk: Desk) -> None:
+    """It has no process that the book does not know of, and starts when there is room."""
+    job = desk.add()
+    desk.book.is_full = True
+    with pytest.raises(StoreFull):
+        desk.tick()
+    started = len(desk.started)
+
+    desk.book.is_full = False
+    desk.tick()
+
+    assert started == 0
+    assert desk.job(job).state is JobState.RUNNING
+    assert len(desk.started) == 1
+
+
+def test_data_of_old_runs_is_deleted(desk: Desk, tmp_path: Path) -> None:
+    """Those of the last runs stay; also one that an earlier service left behind is deleted."""
+    job = desk.add(schedule="* * * * *")
+    for number in range(1, KEPT_DATA + 3):
+        (tmp_path / job / f"run-{number}").mkdir(parents=True)
+    for _ in range(KEPT_DATA + 1):
+        desk.tick(60.0)
+        desk.started[-1].ends()
+        desk.tick()
+
+    desk.tick(60.0)
+
+    left = sorted(path.name for path in (tmp_path / job).iterdir())
+    assert left == [f"run-{number}" for number in range(3, KEPT_DATA + 3)]
 
 
 def test_schedule_starts_a_new_run_each_time(desk: Desk) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -20,8 +19,9 @@ from tests.service.running import ServiceProcess
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.service import webhook
+from mannerly.service.jobs.messages import JobEnd
 from mannerly.service.jobs.model import NewJob, new_job
-from mannerly.service.jobs.states import JobState
+from mannerly.service.jobs.states import JobEvent, JobState
 from mannerly.service.webhook import WebhookError, Webhooks, check_webhook, post
 
 if TYPE_CHECKING:
@@ -139,25 +139,24 @@ def _desk(root: Path, url: str) -> tuple[Desk, str]:
     return desk, job.id
 
 
-def _send(desk: Desk, *, for_s: float = 20.0) -> None:
-    """Send what is owed, until nothing is."""
+def _send(desk: Desk) -> None:
+    """Send what is owed, until nothing is; a second passes with each look."""
+    hooks, now = Webhooks(desk.book, OPEN, SECRET), 0.0
 
-    async def run() -> None:
-        hooks = Webhooks(desk.book, OPEN, SECRET)
-        deadline = time.monotonic() + for_s
-        while desk.book.owed() and time.monotonic() < deadline:
-            hooks.send_owed()
-            await asyncio.sleep(0.01)
-        await hooks.close()
+    def is_done() -> bool:
+        nonlocal now
+        now += 1.0
+        hooks.tick(now)
+        return not desk.book.owed()
 
-    asyncio.run(run())
+    eventually(is_done)
+    hooks.close()
 
 
 def test_refused_webhook_is_tried_again_with_longer_waits(
-    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, tmp_path: Path
 ) -> None:
     """Until it is accepted; the same delivery each time."""
-    monkeypatch.setattr(webhook, "WAITS_S", (0.05, 0.1, 0.2))
     receiver.answers = [500, 503]
     desk, job = _desk(tmp_path, receiver.url)
 
@@ -170,11 +169,8 @@ def test_refused_webhook_is_tried_again_with_longer_waits(
     assert sorted(webhook.WAITS_S) == list(webhook.WAITS_S)
 
 
-def test_webhook_that_nobody_accepts_is_given_up(
-    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_webhook_that_nobody_accepts_is_given_up(receiver: Receiver, tmp_path: Path) -> None:
     """After four tries; the job does not wait for it."""
-    monkeypatch.setattr(webhook, "WAITS_S", (0.01, 0.01, 0.01))
     receiver.answers = [500] * 50
     desk, _ = _desk(tmp_path, receiver.url)
 
@@ -182,6 +178,68 @@ def test_webhook_that_nobody_accepts_is_given_up(
 
     assert len(receiver.seen) == 4
     assert desk.book.owed() == []
+
+
+def test_end_is_told_as_it_was_although_the_next_run_goes_on(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    """A run that was asked for before the answer came is told when it has ended itself."""
+    desk, job = _desk(tmp_path, receiver.url)
+    desk.book.run_again(job, now=desk.now)
+    desk.tick()
+
+    _send(desk)
+    told_while_running = len(receiver.seen)
+    desk.started[1].ends(JobEnd("no_seed", error="not found"))
+    desk.tick()
+    _send(desk)
+
+    told = [json.loads(seen.body)["job"] for seen in receiver.seen]
+    assert told_while_running == 1
+    assert [(each["state"], each["run"]["number"]) for each in told] == [
+        ("finished", 1),
+        ("failed", 2),
+    ]
+
+
+def test_webhook_that_fails_in_an_unexpected_way_blocks_no_later_one(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tried as often as any other, and then the next end is told."""
+    desk, job = _desk(tmp_path, receiver.url)
+
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(webhook, "post", fail)
+        _send(desk)
+    desk.book.run_again(job, now=desk.now)
+    desk.tick()
+    desk.started[1].ends(FINISHED)
+    desk.tick()
+    _send(desk)
+
+    assert [json.loads(seen.body)["job"]["run"]["number"] for seen in receiver.seen] == [2]
+
+
+def test_end_is_told_with_the_result_of_its_process(receiver: Receiver, tmp_path: Path) -> None:
+    """A job that was stopped is told when its process has ended."""
+    desk = Desk(tmp_path)
+    job = desk.add(webhook=receiver.url)
+    desk.tick()
+    desk.started[0].obeys = False
+    desk.book.move(job, JobEvent.STOPPED, now=desk.now)
+    desk.tick()
+    hooks = Webhooks(desk.book, OPEN, SECRET, desk.runner.is_on)
+
+    hooks.tick(0.0)
+    desk.started[0].ends(JobEnd("stopped", fetched=4))
+    desk.tick()
+    hooks.close()
+    _send(desk)
+
+    assert [json.loads(seen.body)["job"]["run"]["fetched"] for seen in receiver.seen] == [4]
 
 
 def test_each_end_is_told_once_after_kills(receiver: Receiver, tmp_path: Path) -> None:

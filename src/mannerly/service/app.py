@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, suppress
+import errno
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -13,21 +12,24 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from mannerly.crawler.store.base import StoreError
+
 from .access import Access
 from .crawl_api import CrawlApi
 from .jobs_api import JobsApi
 from .metrics import CONTENT_TYPE, metrics_text
 from .openapi import openapi
 from .pages import page_routes
-from .problems import Problem
+from .problems import Problem, store_problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from .background import Background
     from .dashboard import OneCrawlApi
     from .ending import LastAnswers
     from .metrics import Reading
@@ -39,34 +41,29 @@ def service_app(
     service: Service, ending: LastAnswers, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of a service; it runs the jobs while it is up."""
-
-    @asynccontextmanager
-    async def running(_app: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(service.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-            service.close()
-
-    async def readyz(_request: Request) -> Response:
-        """Answer when jobs can be accepted."""
-        service.book.jobs()
-        return PlainTextResponse("ok\n")
-
     operations = [*JobsApi(service).operations(), *CrawlApi(service.live, ending).operations()]
-    more = [Route("/readyz", readyz), _metrics(service.reading)]
-    return _app(operations, more, running, ending, hosts, token)
+    more = [_readyz(service.background), _metrics(service.reading)]
+    return _app(operations, more, lambda _app: service.running(), ending, hosts, token)
 
 
 def dashboard_app(
     api: OneCrawlApi, ending: LastAnswers, *, hosts: Iterable[str] = (), token: str | None = None
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
-    more = [_metrics(api.reading)]
+    more = [_readyz(api.background), _metrics(api.reading)]
     return _app(api.operations(), more, None, ending, hosts, token)
+
+
+def _readyz(background: Background) -> Route:
+    async def readyz(_request: Request) -> Response:
+        """Answer while everything in the background works; otherwise name what does not."""
+        failing = background.failing()
+        if failing:
+            reasons = "; ".join(f"{name}: {error}" for name, error in failing.items())
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"not working: {reasons}")
+        return PlainTextResponse("ok\n")
+
+    return Route("/readyz", readyz)
 
 
 def _metrics(reading: Callable[[], Reading]) -> Route:
@@ -107,7 +104,12 @@ def _app(
             *page_routes(),
         ],
         lifespan=lifespan,
-        exception_handlers={Problem: _problem, HTTPException: _http_error},
+        exception_handlers={
+            Problem: _problem,
+            HTTPException: _http_error,
+            StoreError: _store_error,
+            OSError: _system_error,
+        },
     )
     return Access(ending.around(app), hosts=hosts, token=token)
 
@@ -115,6 +117,20 @@ def _app(
 async def _problem(_request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem), "it is registered for them"
     return error.response()
+
+
+async def _store_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, StoreError), "it is registered for them"
+    return store_problem(error).response()
+
+
+async def _system_error(_request: Request, error: Exception) -> Response:
+    """Answer when a file could not be written; only that the disk is full is told to clients."""
+    assert isinstance(error, OSError), "it is registered for them"
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    problem = Problem(HTTPStatus.INSUFFICIENT_STORAGE, "no room on the disk: free some space")
+    return problem.response()
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

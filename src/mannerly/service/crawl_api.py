@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from mannerly.crawler.inspection.hosts import host_key
-from mannerly.crawler.store.base import StoreError, StoreMissing
+from mannerly.crawler.store.base import StoreMissing
 from mannerly.crawler.stored import open_crawl
 from mannerly.exports.pieces import page_pieces
 from mannerly.exports.target import Format
@@ -264,5 +264,3 @@ class CrawlApi:
                 return await asyncio.to_thread(read)  # which is left behind at the end
         except StoreMissing:
             raise Problem(HTTPStatus.CONFLICT, "the crawl has not begun yet") from None
-        except StoreError as error:
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error

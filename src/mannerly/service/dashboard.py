@@ -11,6 +11,7 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.stored import open_crawl
 
 from .app import dashboard_app
+from .background import Background
 from .beside import PageReady
 from .crawl_api import CrawlApi
 from .ending import LastAnswers
@@ -29,7 +31,7 @@ from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import Operation, decoded, json_answer, wrong_values
-from .problems import Problem, not_found
+from .problems import not_found
 from .server import WebServer
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class OneCrawlApi:
     """The operations on the only crawl of a page: control records, as the command writes them."""
 
     def __init__(self, live: LiveCrawl, ending: LastAnswers) -> None:
+        self.background = Background()
         self._live = live
         self._ending = ending
 
@@ -79,7 +82,7 @@ class OneCrawlApi:
     def reading(self) -> Reading:
         """Return the totals and limits of the crawl, for metrics."""
         live = self._live
-        return Reading(live.stats, live.limit_uses(), live.at)
+        return Reading(live.stats, live.limit_uses(), live.at, background=self.background)
 
     async def jobs(self, _request: Request) -> Response:
         """List the only crawl."""
@@ -120,11 +123,8 @@ class OneCrawlApi:
             with open_crawl(self._live.location) as crawl:
                 act(crawl)
 
-        try:
-            with wrong_values():
-                await asyncio.to_thread(write)
-        except StoreError as error:
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
+        with wrong_values():
+            await asyncio.to_thread(write)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -162,7 +162,8 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
     shown = f"[{host}]" if ":" in host else host
     fragment = f"#token={order.token}" if order.token else ""
     channel.send(PageReady(f"http://{shown}:{port}/{fragment}"))
-    watching = [asyncio.create_task(watch(live)) for watch in (_watch_hosts, _watch_orders)]
+    api.background.repeat("hosts", partial(_watch_hosts, live), WATCH_HOSTS_S)
+    api.background.repeat("orders", partial(_watch_orders, live), CONTROL_S)
     while not channel.is_ended:
         now = time.time()
         for report in channel.receive():
@@ -170,8 +171,7 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
                 live.hear(told, now)
             live.report(report.stats, report.elapsed_s, now)
         await asyncio.sleep(READ_S)
-    for task in watching:
-        task.cancel()
+    await api.background.close()
     live.over()
     server.should_exit = True
     await serving
@@ -184,10 +184,8 @@ async def _watch_hosts(live: LiveCrawl) -> None:
         with suppress(StoreError), open_crawl(live.location) as crawl, crawl.view() as view:
             live.hosts.watch(view)
 
-    while True:
-        async with live.reading:
-            await asyncio.to_thread(look)
-        await asyncio.sleep(WATCH_HOSTS_S)
+    async with live.reading:
+        await asyncio.to_thread(look)
 
 
 async def _watch_orders(live: LiveCrawl) -> None:
@@ -198,9 +196,7 @@ async def _watch_orders(live: LiveCrawl) -> None:
         with suppress(StoreError), open_crawl(live.location) as crawl:
             live.options = dict(in_force(crawl.store.orders()).options)
 
-    while True:
-        await asyncio.to_thread(look)
-        await asyncio.sleep(CONTROL_S)
+    await asyncio.to_thread(look)
 
 
 def _listen(order: PageOrder) -> socket.socket:

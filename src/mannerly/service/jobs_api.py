@@ -105,11 +105,10 @@ class JobsApi:
 
     async def change(self, request: Request) -> Response:
         """Change options of a job, whether it runs or not."""
-        job = self._job(request)
         change = await decoded(request, JobChange)
         check_changes(change)
         with wrong_values():
-            job = self._service.change(job, change.options)
+            job = self._service.change(self._job(request), change.options)
         return json_answer(self._described(job))
 
     async def delete(self, request: Request) -> Response:
@@ -147,10 +146,9 @@ class JobsApi:
 
     async def add_seeds(self, request: Request) -> Response:
         """Add seeds to a job."""
-        job = self._job(request)
         wanted = await decoded(request, NewSeeds)
         with wrong_values():
-            self._service.add_seeds(job, wanted.urls)
+            self._service.add_seeds(self._job(request), wanted.urls)
         return json_answer(self._described(self._job(request)))
 
     def _job(self, request: Request) -> Job:

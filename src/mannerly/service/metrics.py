@@ -7,6 +7,7 @@ extra `metrics` (prometheus-client).
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stats import Latencies, Stats
 
+    from .background import Background
     from .limit_use import LimitUse
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -91,6 +93,8 @@ class Reading(NamedTuple):
     limits: Mapping[str, LimitUse]
     at: float  # wall time of the totals
     jobs: Mapping[str, int] | None = None  # number of jobs by state; None: this is no service
+    job_ends: Mapping[str, int] = MappingProxyType({})  # runs of jobs that ended, by state
+    background: Background | None = None
 
 
 def metrics_text(reading: Reading, *, hosts: int = 0) -> bytes:
@@ -109,7 +113,7 @@ class _Crawls(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        stats, limits, at, jobs = self._reading
+        stats, limits, at, *_ = self._reading
         build = GaugeMetricFamily("mannerly_build_info", "Version.", labels=["version"])
         build.add_metric([VERSION], 1)
         yield build
@@ -124,14 +128,49 @@ class _Crawls(Collector):
         yield from _host_counts(stats)
         yield from _store(stats)
         yield from _limits(limits)
-        if jobs is not None:
-            states = GaugeMetricFamily("mannerly_jobs", "Jobs by state.", labels=["state"])
-            for state, count in jobs.items():
-                states.add_metric([state], count)
-            yield states
+        yield from _jobs(self._reading)
+        yield from _background(self._reading.background)
         yield from _histograms(stats)
         if self._hosts:
             yield from _single_hosts(stats, self._hosts)
+
+
+def _jobs(reading: Reading) -> Iterator[Metric]:
+    if reading.jobs is None:
+        return
+    states = GaugeMetricFamily("mannerly_jobs", "Jobs by state.", labels=["state"])
+    for state, count in reading.jobs.items():
+        states.add_metric([state], count)
+    yield states
+    ends = CounterMetricFamily(
+        "mannerly_job_ends",
+        "Runs of jobs that ended, by the state of the job then; cancelled: by its 429 limit.",
+        labels=["state"],
+    )
+    for state, count in reading.job_ends.items():
+        ends.add_metric([state], count)
+    yield ends
+
+
+def _background(background: Background | None) -> Iterator[Metric]:
+    if background is None:
+        return
+    failures = CounterMetricFamily(
+        "mannerly_background_failures",
+        "Failed steps of the background tasks of this server.",
+        labels=["task"],
+    )
+    working = GaugeMetricFamily(
+        "mannerly_background_working",
+        "Whether the latest step of a background task succeeded: 1 or 0.",
+        labels=["task"],
+    )
+    failing = background.failing()
+    for task, count in background.failures().items():
+        failures.add_metric([task], count)
+        working.add_metric([task], int(task not in failing))
+    yield failures
+    yield working
 
 
 def _by_status(stats: Stats) -> Iterator[Metric]:

@@ -54,7 +54,7 @@ async def decoded(request: Request, shape: type[T]) -> T:
     body = await request.body()
     try:
         return msgspec.json.decode(body or b"{}", type=shape)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise bad_request(f"the JSON of this request is wrong: {error}") from error
 
 

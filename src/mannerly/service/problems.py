@@ -7,6 +7,8 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import Response
 
+from mannerly.crawler.store.base import StoreError, StoreFull
+
 
 class Problem(Exception):  # noqa: N818 - the standard's word
     """A request that cannot be served. `detail` says what is wrong, and what to do."""
@@ -33,6 +35,13 @@ class Problem(Exception):  # noqa: N818 - the standard's word
             headers=self.headers,
             media_type="application/problem+json",
         )
+
+
+def store_problem(error: StoreError) -> Problem:
+    """Return the problem of a store that cannot be used, or cannot grow."""
+    is_full = isinstance(error, StoreFull)
+    status = HTTPStatus.INSUFFICIENT_STORAGE if is_full else HTTPStatus.SERVICE_UNAVAILABLE
+    return Problem(status, str(error))
 
 
 def not_found(what: str) -> Problem:

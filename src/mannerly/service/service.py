@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mannerly.crawler.fetch.guard import AddressVerdict, NetworkGuard, split_origin
+from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store import exists
 from mannerly.crawler.store.base import StoreError
@@ -17,12 +19,14 @@ from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.stored import open_crawl
 from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.live.meter import limits_of
+from mannerly.politeness.clock import MonotonicClock
 
+from .background import Background
 from .jobs.book import JobBook
 from .jobs.model import check_request, new_job, settings_of
-from .jobs.runner import JobRunner
+from .jobs.runner import JobRunner, remove_runs
 from .jobs.schedule import next_due
-from .jobs.states import JobEvent, JobState
+from .jobs.states import ENDED, JobEvent, JobState
 from .limit_use import LimitUse, added_up
 from .live_crawl import LiveCrawl
 from .metrics import Reading
@@ -30,7 +34,7 @@ from .problems import not_found
 from .webhook import Webhooks, check_webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
 
     from mannerly.crawler.inspection.status import Status
@@ -70,6 +74,8 @@ class Service:
         self._lock = OwnerLock(root / "lock", what=root)
         self.settings = settings
         self.book = JobBook(root / "jobs.db")
+        self.background = Background()
+        self._removes = ThreadPoolExecutor(1, "removes")  # a large directory takes seconds
         self._live: dict[str, LiveCrawl] = {}
         self._past = Stats()  # totals of processes that have ended
         self.runner = JobRunner(
@@ -81,26 +87,34 @@ class Service:
             throttle_threshold=throttle_threshold,
             reported=self._report,
             ended=self._add_up,
+            dispose=self._dispose,
         )
         self._guard = NetworkGuard((), settings.allow_net)
-        self._webhooks = Webhooks(self.book, self._guard, webhook_secret)
+        self._webhooks = Webhooks(self.book, self._guard, webhook_secret, self.runner.is_on)
 
-    async def run(self) -> None:
-        """Run jobs until this task is cancelled."""
-        self.runner.begin(time.time())
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run jobs and send webhooks meanwhile; at the end, end the processes of all jobs.
+
+        They go on at the next start.
+        """
+        self.background.repeat("jobs", self._run_jobs, TICK_S)
+        self.background.repeat("webhooks", self._send_webhooks, TICK_S)
         try:
-            while True:
-                self.runner.tick(time.time())
-                self._webhooks.send_owed()
-                await asyncio.sleep(TICK_S)
+            yield
         finally:
-            await self._webhooks.close()
+            await self.background.close()
+            self._webhooks.close()
+            self._removes.shutdown(wait=False, cancel_futures=True)
+            self.runner.close()
+            self.book.close()
+            self._lock.release()
 
-    def close(self) -> None:
-        """End the processes of all jobs; they go on at the next start."""
-        self.runner.close()
-        self.book.close()
-        self._lock.release()
+    async def _run_jobs(self) -> None:
+        self.runner.tick(time.time())
+
+    async def _send_webhooks(self) -> None:
+        self._webhooks.tick(MonotonicClock().now())
 
     # ------------------------------------------------------------------ operations
 
@@ -159,7 +173,8 @@ class Service:
             **added_up(each.limit_uses() for each in live),
         }
         states = {state.value: jobs[state.value] for state in JobState}
-        return Reading(self.totals(), limits, time.time(), states)
+        ends = {state.value: self.book.ends[state] for state in sorted(ENDED)}
+        return Reading(self.totals(), limits, time.time(), states, ends, self.background)
 
     def forget(self, job: Job) -> None:
         """Delete a job from the book."""
@@ -167,12 +182,19 @@ class Service:
         self._live.pop(job.id, None)
 
     def retry(self, job: Job, host: str | None = None) -> None:
-        """Queue URLs of a job again that failed or were given up, and let the job go on."""
+        """Queue URLs of a job again that failed or were given up, and let the job go on.
+
+        Raises:
+            ValueError: `host` is not the name of a host.
+        """
+        host = None if host is None else host_key(host)
         if job.state is JobState.RUNNING:
             with open_crawl(self.runner.location(job)) as crawl:
                 crawl.retry(host=host)
             return
-        self.book.change(msgspec.structs.replace(job, wants_retry=True))
+        self.book.change(
+            job.id, lambda known: msgspec.structs.replace(known, retries=[*known.retries, host])
+        )
         self.move(job.id, JobEvent.RESUMED)
 
     def add_seeds(self, job: Job, urls: list[str]) -> None:
@@ -187,8 +209,11 @@ class Service:
         if exists(location):
             with open_crawl(location) as crawl:
                 crawl.add(seeds)
-        more = [url for url in seeds if url not in job.seeds]
-        self.book.change(msgspec.structs.replace(job, seeds=[*job.seeds, *more]))
+
+        def apply(known: Job) -> Job:
+            return msgspec.structs.replace(known, seeds=list(dict.fromkeys([*known.seeds, *seeds])))
+
+        self.book.change(job.id, apply)
 
     def change(self, job: Job, options: dict[str, Any]) -> Job:
         """Change options of a job.
@@ -196,16 +221,16 @@ class Service:
         Raises:
             ValueError: an option cannot be changed, or its value is wrong.
         """
-        merged = {**job.options, **options}
-        merged = {name: value for name, value in merged.items() if value is not None}
-        settings_of(merged, self.settings, job.kind)  # raises OptionError
+        settings_of(_merged(job.options, options), self.settings, job.kind)  # raises OptionError
         location = self.runner.location(job)
         if exists(location):
             with open_crawl(location) as crawl:
                 crawl.set(**options)
-        changed = msgspec.structs.replace(job, options=merged)
-        self.book.change(changed)
-        return changed
+        changed = self.book.change(
+            job.id,
+            lambda known: msgspec.structs.replace(known, options=_merged(known.options, options)),
+        )
+        return changed or job
 
     def _live_of(self, job: Job) -> LiveCrawl:
         location = str(self.runner.location(job))
@@ -232,6 +257,9 @@ class Service:
     def _add_up(self, report: JobReport) -> None:
         self._past.add(report.stats.ended())
 
+    def _dispose(self, directory: Path, latest: int) -> None:
+        self._removes.submit(remove_runs, directory, latest)
+
     def _check_seeds(self, urls: Iterable[str]) -> None:
         """Refuse addresses and ports that the operator has not allowed.
 
@@ -247,3 +275,9 @@ class Service:
                     f"{url} leads to a private address or an unusual port: the operator has to "
                     "allow it with --allow-net"
                 )
+
+
+def _merged(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with changes; None removes one."""
+    merged = {**options, **changes}
+    return {name: value for name, value in merged.items() if value is not None}

@@ -2,12 +2,15 @@
 
 A job is one row, its value as JSON beside the columns that are asked for. Every change of a state
 goes through `move`, which applies the table of `states` inside a transaction: a late event changes
-nothing. The journal keeps the last changes of each job. A schedule's next instant is moved on in
-the transaction that queues its run, so that no run is skipped or started twice.
+nothing. Every other change goes through `change`, which reads the job in its own transaction: a
+caller that waited meanwhile cannot write back what was true before. The journal keeps the last
+changes of each job. A schedule's next instant is moved on in the transaction that queues its run,
+so that no run is skipped or started twice.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +24,7 @@ from .schedule import next_due
 from .states import ENDED, JobEvent, JobState, after
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 KEPT_RUNS = 20  # of a job; older results are forgotten
@@ -71,12 +75,17 @@ class JobMove(msgspec.Struct, frozen=True):
 
 
 class JobBook:
-    """The jobs of one service. It is used by one thread."""
+    """The jobs of one service. It is used by one thread.
+
+    Attributes:
+        ends: runs that ended since the book was opened, by the state of their job then.
+    """
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
             Database.create(path, JOBS).close()
         self._file = Database.open(path, JOBS, durable=True, busy_ms=5000)
+        self.ends: Counter[JobState] = Counter()
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -124,12 +133,16 @@ class JobBook:
             job = msgspec.structs.replace(job, state=state)
             self._note(job, event, before, now)
             if state in ENDED:
-                job = msgspec.structs.replace(job, owes_webhook=job.webhook is not None)
-                self._keep_run(job)
+                run = msgspec.structs.replace(job.run, state=state)
+                owed = [*job.owed, run][-KEPT_RUNS:] if job.webhook is not None else []
+                job = msgspec.structs.replace(job, run=run, owed=owed)
+                self._keep_run(job.id, run)
             self._save(job)
             if state in ENDED and job.wants_run and event is not JobEvent.STOPPED:
                 self._begin_run(job, now)
-            return True
+        if state in ENDED:
+            self.ends[state] += 1
+        return True
 
     def run_again(self, job_id: str, *, now: float) -> None:
         """Queue another run of a job; if one is going, when it has ended."""
@@ -152,16 +165,36 @@ class JobBook:
         self._note(job, JobEvent.RESUMED, before, now)
         self._save(job)
 
-    def change(self, job: Job) -> None:
-        """Keep a job whose values have changed, but not its state."""
+    def change(self, job_id: str, apply: Callable[[Job], Job]) -> Job | None:
+        """Change values of a job as it is now; return it, None if there is none with this id.
+
+        `apply` returns the changed job. It must leave the state as it is: that is for `move`.
+        """
         with self._file.transaction():
-            known = self.get(job.id)
-            if known is None:
-                return
-            job = msgspec.structs.replace(job, state=known.state)
-            if job.state in ENDED:
-                self._keep_run(job)
-            self._save(job)
+            job = self.get(job_id)
+            if job is not None:
+                changed = apply(job)
+                assert changed.state is job.state, "move changes the state"
+                self._save(changed)
+                job = changed
+            return job
+
+    def record(self, job_id: str, run: JobRun) -> None:
+        """Keep the result of a run whose process ended after its job was stopped or paused."""
+
+        def apply(job: Job) -> Job:
+            is_present = job.run.number == run.number  # else the next one was asked for since
+            ended = [each for each in self.runs(job_id) if each.number == run.number]
+            state = job.run.state if is_present else ended[0].state if ended else None
+            result = msgspec.structs.replace(run, state=state)
+            if ended:
+                self._keep_run(job_id, result)
+            owed = list(job.owed)
+            if owed and owed[-1].number == run.number:
+                owed[-1] = result
+            return msgspec.structs.replace(job, run=result if is_present else job.run, owed=owed)
+
+        self.change(job_id, apply)
 
     def start_due(self, now: float) -> list[str]:
         """Queue the jobs whose schedule is due; return their ids.
@@ -183,17 +216,19 @@ class JobBook:
         return started
 
     def owed(self) -> list[Job]:
-        """Return the jobs whose webhook is still to be sent."""
+        """Return the jobs with a run whose end is still to be told."""
         return [
             self._job(row[0]) for row in self._file.rows("SELECT job FROM jobs WHERE owes_webhook")
         ]
 
-    def paid(self, job: Job) -> None:
+    def paid(self, job_id: str, run: JobRun) -> None:
         """Note that the webhook for a run was sent, or was tried often enough."""
-        with self._file.transaction():
-            known = self.get(job.id)
-            if known is not None and known.run == job.run:  # else another run has ended since
-                self._save(msgspec.structs.replace(known, owes_webhook=False))
+        self.change(
+            job_id,
+            lambda job: msgspec.structs.replace(
+                job, owed=[each for each in job.owed if each != run]
+            ),
+        )
 
     def remove(self, job_id: str) -> None:
         """Forget a job and its runs."""
@@ -215,17 +250,15 @@ class JobBook:
         self._file.execute(_MOVED, row)
         self._file.execute(_FORGET_MOVES, (job.id, KEPT_MOVES))
 
-    def _keep_run(self, job: Job) -> None:
+    def _keep_run(self, job_id: str, run: JobRun) -> None:
+        self._file.execute(_KEEP_RUN, (job_id, run.number, msgspec.json.encode(run).decode()))
         self._file.execute(
-            _KEEP_RUN, (job.id, job.run.number, msgspec.json.encode(job.run).decode())
-        )
-        self._file.execute(
-            "DELETE FROM runs WHERE job = ? AND number <= ?", (job.id, job.run.number - KEPT_RUNS)
+            "DELETE FROM runs WHERE job = ? AND number <= ?", (job_id, run.number - KEPT_RUNS)
         )
 
     def _save(self, job: Job) -> None:
         text = msgspec.json.encode(job).decode()
-        owes = int(job.owes_webhook)
+        owes = int(bool(job.owed))
         self._file.execute(
             _SAVE, (job.id, job.state.value, job.queued_at, job.next_due, owes, text)
         )
@@ -239,4 +272,4 @@ class JobBook:
 
 def _begins_anew(job: Job) -> bool:
     """Return whether a finished job that goes on has something to do: its next round."""
-    return KINDS[job.kind].has_one_directory and not job.wants_retry
+    return KINDS[job.kind].has_one_directory and not job.retries

@@ -37,8 +37,8 @@ def opened(order: JobOrder) -> Crawl:
     made = Crawl.of(order.settings, order.seeds, order.location)
     for host, count in order.host_concurrency.items():
         made.host(host).set(per_host=count)
-    if order.wants_retry:
-        made.retry()
+    for each in order.retries:
+        made.retry(host=each)
     return made
 
 

@@ -27,7 +27,7 @@ class JobOrder(NamedTuple):
     host_concurrency: dict[str, int]
     failure_threshold: int  # URLs in a row that ended in an error; 0: any number
     throttle_threshold: int  # answers 429 in a row at the longest delay; 0: any number
-    wants_retry: bool  # queue URLs again that failed or were given up
+    retries: list[str | None]  # hosts whose failed and given-up URLs are queued; None: all
 
 
 class StopJob(NamedTuple):

@@ -73,6 +73,7 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     started_at: float | None = None
     ended_at: float | None = None
+    state: JobState | None = None  # of the job, when this run had ended
     ending: str | None = None  # finished, max_urls, duration, stopped, no_seed, failed …
     fetched: int = 0
     failed: int = 0
@@ -100,9 +101,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     failure_threshold: int | None = None
     throttle_threshold: int | None = None
     webhook: str | None = None
-    owes_webhook: bool = False  # the end of its run is to be told
+    owed: list[JobRun] = []  # runs whose end the webhook has not told yet, oldest first
     wants_run: bool = False  # another run was asked for while this one is going
-    wants_retry: bool = False  # when it starts again, URLs that failed or were given up are queued
+    # Hosts whose URLs that failed or were given up are queued when it starts again; None: all.
+    retries: list[str | None] = []
 
 
 def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:

@@ -5,7 +5,12 @@ a schedule asks for, ends processes whose jobs were stopped, and starts the next
 `jobs` processes run at once; the others wait in the order in which they were queued.
 
 A job whose process died without a word (killed, out of memory) is queued again and goes on from
-its store, at most `RESTARTS` times in a row; then it has failed.
+its store, at most `RESTARTS` times in a row; then it has failed. One that the book calls running
+and that has no process, because the service died, is queued again, too.
+
+An error while one job is looked after (a full disk, for instance) keeps the others from nothing:
+`tick` does all it can, raises the first error in the end, and completes the work when it is called
+again. A process is forgotten only when its end is in the book.
 """
 
 from __future__ import annotations
@@ -84,8 +89,9 @@ class _ChildProcess:
 class _Running:
     """A job that has a process."""
 
-    def __init__(self, process: JobProcess) -> None:
+    def __init__(self, process: JobProcess, run: JobRun) -> None:
         self.process = process
+        self.run = run
         self.report: JobReport | None = None
         self.end: JobEnd | None = None
         self.kill_at: float | None = None  # it was told to end
@@ -106,6 +112,7 @@ class JobRunner:
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
         reported: Callable[[Job, JobReport], None] | None = None,
         ended: Callable[[JobReport], None] | None = None,
+        dispose: Callable[[Path, int], None] | None = None,
     ) -> None:
         self._book = book
         self._root = root
@@ -115,28 +122,33 @@ class JobRunner:
         self._throttle_threshold = throttle_threshold
         self._launch = launch
         self._ended = ended  # called with the last report of a process
+        self._dispose = dispose or remove_runs  # called with the data of old runs
         self._reported = reported  # called with every report of a job
         self._running: dict[str, _Running] = {}
         self._restarts: dict[str, int] = {}
 
-    def begin(self, now: float) -> None:
-        """Queue what was running when the service ended: it goes on."""
-        for job in self._book.jobs(JobState.RUNNING):
-            self._book.move(job.id, JobEvent.LOST, now=now)
-
     def tick(self, now: float) -> None:
-        """Do everything that is due."""
+        """Do everything that is due.
+
+        Raises:
+            Exception: something could not be done. All the rest was; the next tick tries again.
+        """
+        errors: list[Exception] = []
+
+        def attempt(part: Callable[..., None], *arguments: object) -> None:
+            try:
+                part(*arguments, now)
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+
         for job_id, running in list(self._running.items()):
-            self._hear(job_id, running, now)
-        self._book.start_due(now)
-        for job_id, running in self._running.items():
-            self._end_unwanted(job_id, running, now)
-        waiting = self._book.jobs(JobState.QUEUED) if len(self._running) < self.jobs else []
-        for job in waiting:
-            if len(self._running) >= self.jobs:
-                break
-            if job.id not in self._running:  # else its last process is still ending
-                self._start(job, now)
+            attempt(self._hear, job_id, running)
+        attempt(self._queue_due)
+        for job_id, running in list(self._running.items()):
+            attempt(self._end_unwanted, job_id, running)
+        attempt(self._start_waiting, attempt)
+        if errors:
+            raise errors[0]
 
     def close(self) -> None:
         """End all processes. Their jobs stay "running" in the book, and go on at the next start."""
@@ -164,9 +176,31 @@ class JobRunner:
         """Return whether a process of this job is running or ending."""
         return job_id in self._running
 
+    def is_on(self, job_id: str, run: int) -> bool:
+        """Return whether a process works on this run of a job, or is ending."""
+        running = self._running.get(job_id)
+        return running is not None and running.run.number == run
+
     def remove_data(self, job: Job) -> None:
         """Delete everything that a job has written."""
         shutil.rmtree(self._root / job.id, ignore_errors=True)
+
+    # ------------------------------------------------------------------ parts of a tick
+
+    def _queue_due(self, now: float) -> None:
+        """Queue what a schedule asks for, and jobs that are called running without a process."""
+        for job in self._book.jobs(JobState.RUNNING):
+            if job.id not in self._running:
+                self._book.move(job.id, JobEvent.LOST, now=now)
+        self._book.start_due(now)
+
+    def _start_waiting(self, attempt: Callable[..., None], _now: float) -> None:
+        waiting = self._book.jobs(JobState.QUEUED) if len(self._running) < self.jobs else []
+        for job in waiting:
+            if len(self._running) >= self.jobs:
+                break
+            if job.id not in self._running:  # else its last process is still ending
+                attempt(self._start, job)
 
     # ------------------------------------------------------------------ one process
 
@@ -184,39 +218,43 @@ class JobRunner:
                 job.host_concurrency,
                 job.failure_threshold or self._failure_threshold,
                 job.throttle_threshold or self._throttle_threshold,
-                job.wants_retry,
+                job.retries,
             )
-            process = self._launch(order)
+            # A run that has begun is in the book before it has a process: if the book cannot be
+            # written, nothing runs.
+            run = msgspec.structs.replace(
+                job.run, started_at=job.run.started_at or now, ended_at=None, state=None, error=None
+            )
+            self._book.move(job.id, JobEvent.STARTED, now=now, run=run)
+            self._running[job.id] = _Running(self._launch(order), run)
         except (OSError, ValueError) as error:
             log.warning("job %s could not be started: %s", job.id, error)
             run = msgspec.structs.replace(job.run, ended_at=now, ending="error", error=str(error))
             self._book.move(job.id, JobEvent.FAILED, now=now, run=run)
             return
-        self._running[job.id] = _Running(process)
-        started = job.run.started_at or now
-        run = msgspec.structs.replace(job.run, started_at=started, ended_at=None, error=None)
-        self._book.move(job.id, JobEvent.STARTED, now=now, run=run)
-        if job.wants_retry:
-            latest = self._book.get(job.id)
-            if latest is not None:
-                self._book.change(msgspec.structs.replace(latest, wants_retry=False))
-        self._forget_old(job)
+        if job.retries:
+            self._book.change(job.id, lambda latest: msgspec.structs.replace(latest, retries=[]))
+        if not KINDS[job.kind].has_one_directory:
+            self._dispose(location.parent, job.run.number - KEPT_DATA)
 
     def _hear(self, job_id: str, running: _Running, now: float) -> None:
+        reports = []
         for message in running.process.messages():
             if isinstance(message, JobEnd):
                 running.end = message
             else:
                 running.report = message
-                self._pass_on(job_id, message)
+                reports.append(message)
                 if message.stats.fetched:
                     self._restarts.pop(job_id, None)
+        for report in reports:
+            self._pass_on(job_id, report)
         if not running.process.is_alive:
             running.process.close()
+            self._is_over(job_id, running, now)
             del self._running[job_id]
             if running.report is not None and self._ended is not None:
                 self._ended(running.report)
-            self._is_over(job_id, running, now)
 
     def _pass_on(self, job_id: str, report: JobReport) -> None:
         job = None if self._reported is None else self._book.get(job_id)
@@ -229,18 +267,19 @@ class JobRunner:
             return
         if running.kill_at is not None:  # its job was stopped or paused, perhaps resumed since
             if end is not None:
-                self._book.change(msgspec.structs.replace(job, run=_ended(job.run, end, now)))
+                self._book.record(job_id, _ended(running.run, end, now))
             return
         if end is None:
-            deaths = self._restarts[job_id] = self._restarts.get(job_id, 0) + 1
+            deaths = self._restarts.get(job_id, 0) + 1
             if deaths <= RESTARTS:
                 self._book.move(job_id, JobEvent.LOST, now=now)
+                self._restarts[job_id] = deaths
                 return
             end = JobEnd("crashed", error=f"its process died {deaths} times in a row")
         event = JobEvent.FINISHED if end.is_complete else JobEvent.FAILED
         if end.ending == CANCELLED:
-            event = JobEvent.STOPPED
-        self._book.move(job_id, event, now=now, run=_ended(job.run, end, now))
+            event = JobEvent.CANCELLED
+        self._book.move(job_id, event, now=now, run=_ended(running.run, end, now))
         self._restarts.pop(job_id, None)
 
     def _end_unwanted(self, job_id: str, running: _Running, now: float) -> None:
@@ -254,11 +293,13 @@ class JobRunner:
         elif now >= running.kill_at:
             running.process.kill()
 
-    def _forget_old(self, job: Job) -> None:
-        """Delete the data of runs that are too old."""
-        if not KINDS[job.kind].has_one_directory:
-            old = self._root / job.id / f"run-{job.run.number - KEPT_DATA}"
-            shutil.rmtree(old, ignore_errors=True)
+
+def remove_runs(directory: Path, latest: int) -> None:
+    """Delete the data of a job's runs up to this number."""
+    for path in directory.glob("run-*"):
+        number = path.name.removeprefix("run-")
+        if number.isdecimal() and int(number) <= latest:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _ended(run: JobRun, end: JobEnd, now: float) -> JobRun:

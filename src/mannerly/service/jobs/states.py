@@ -9,12 +9,14 @@
     running    stopped    stopped      the same
     running    finished   finished     its crawl has ended by itself
     running    failed     failed       the crawl ended with work left, or too many URLs failed
+    running    cancelled  cancelled    its hosts answered with 429 too often
     running    lost       queued       its process or the service died: it goes on when it can
     paused     resumed    queued       by the operator
     paused     stopped    stopped      by the operator
     finished   resumed    queued       run again: retried, or due by its schedule
     failed     resumed    queued       the same
     stopped    resumed    queued       the same
+    cancelled  resumed    queued       the same
 
 Every other event is late: a process that ends after its job was stopped changes nothing. A paused
 or stopped job has no process (after the grace of the requests under way), so nothing of it has to
@@ -35,6 +37,7 @@ class JobState(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     STOPPED = "stopped"
+    CANCELLED = "cancelled"
 
 
 class JobEvent(StrEnum):
@@ -46,6 +49,7 @@ class JobEvent(StrEnum):
     STOPPED = "stopped"
     FINISHED = "finished"
     FAILED = "failed"
+    CANCELLED = "cancelled"
     LOST = "lost"
 
 
@@ -62,16 +66,18 @@ TRANSITIONS: dict[JobState, dict[JobEvent, JobState]] = {
         _E.STOPPED: _S.STOPPED,
         _E.FINISHED: _S.FINISHED,
         _E.FAILED: _S.FAILED,
+        _E.CANCELLED: _S.CANCELLED,
         _E.LOST: _S.QUEUED,
     },
     _S.PAUSED: {_E.RESUMED: _S.QUEUED, _E.STOPPED: _S.STOPPED},
     _S.FINISHED: {_E.RESUMED: _S.QUEUED},
     _S.FAILED: {_E.RESUMED: _S.QUEUED},
     _S.STOPPED: {_E.RESUMED: _S.QUEUED},
+    _S.CANCELLED: {_E.RESUMED: _S.QUEUED},
 }
 
 # States in which nothing more happens until the operator, or its schedule, asks for it.
-ENDED = frozenset({JobState.FINISHED, JobState.FAILED, JobState.STOPPED})
+ENDED = frozenset({JobState.FINISHED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED})
 
 
 def after(state: JobState, event: JobEvent) -> JobState | None:

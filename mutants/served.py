@@ -1,0 +1,81 @@
+"""What the service and its jobs promise."""
+
+from __future__ import annotations
+
+from .model import Mutant
+
+_BOOK = "service/jobs/book.py"
+_BOOK_TESTS = "service/test_book.py"
+_RUNNER = "service/jobs/runner.py"
+_RUNNER_TESTS = "service/test_runner.py"
+_HOOK = "service/webhook.py"
+_HOOK_TESTS = "service/test_webhook.py"
+_BACKGROUND_TESTS = "service/test_background.py"
+
+SERVED = (
+    Mutant(
+        "write back a job as it was before its run ended",
+        "P1",
+        "service/service.py",
+        "            lambda known: msgspec.structs.replace(known, options=_merged(known.options, options)),\n",
+        "            lambda known: msgspec.structs.replace(known, options=options, run=job.run, owed=[]),\n",
+        (f"{_BOOK_TESTS}::test_run_that_ends_while_a_request_arrives_keeps_its_result",),
+    ),
+    Mutant(
+        "lose what a job owes when it is changed",
+        "P1",
+        _BOOK,
+        "            job = self.get(job_id)\n            if job is not None:\n                changed = apply(job)\n",
+        "            job = self.get(job_id)\n            if job is not None:\n"
+        "                changed = msgspec.structs.replace(apply(job), owed=[])\n",
+        (f"{_BOOK_TESTS}::test_run_that_ends_while_a_request_arrives_keeps_its_result",),
+    ),
+    Mutant(
+        "forget a process before its end is written",
+        "P1",
+        _RUNNER,
+        "            self._is_over(job_id, running, now)\n            del self._running[job_id]\n",
+        "            del self._running[job_id]\n            self._is_over(job_id, running, now)\n",
+        (f"{_RUNNER_TESTS}::test_end_that_cannot_be_written_is_written_later",),
+    ),
+    Mutant(
+        "let one error end a background task",
+        "P7",
+        "service/background.py",
+        "            return self._failed(error)\n",
+        "            raise error\n",
+        (f"{_BACKGROUND_TESTS}::test_failed_step_is_repeated_after_longer_and_longer_waits",),
+    ),
+    Mutant(
+        "call a service ready whose jobs stand still",
+        "P6",
+        "service/app.py",
+        "        if failing:\n",
+        "        if False:\n",
+        (f"{_BACKGROUND_TESTS}::test_readiness_names_the_task_that_fails",),
+    ),
+    Mutant(
+        "tell the end of a run that goes on",
+        "P6",
+        _HOOK,
+        "state=self.run.state, run=self.run, owed=[])",
+        "owed=[])",
+        (f"{_HOOK_TESTS}::test_end_is_told_as_it_was_although_the_next_run_goes_on",),
+    ),
+    Mutant(
+        "retry all hosts when one was named",
+        "P6",
+        "service/service.py",
+        "retries=[*known.retries, host])",
+        "retries=[*known.retries, None])",
+        (f"{_BOOK_TESTS}::test_only_the_host_that_was_named_is_retried",),
+    ),
+    Mutant(
+        "call a cancelled job stopped",
+        "P6",
+        _RUNNER,
+        "            event = JobEvent.CANCELLED\n",
+        "            event = JobEvent.STOPPED\n",
+        (f"{_BOOK_TESTS}::test_cancelled_job_has_a_state_and_a_count",),
+    ),
+)
