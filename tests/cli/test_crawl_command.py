@@ -128,6 +128,24 @@ def test_crawl_hands_over_what_was_asked_for(engine: FakeEngine) -> None:
     assert call.settings.max_urls == 5
 
 
+def test_start_urls_can_be_given_as_options(engine: FakeEngine) -> None:
+    """--start-url takes a URL or a file of URLs, several times, beside arguments."""
+    Path("seeds.txt").write_text("b.example\nc.example/x\n")
+
+    outcome = invoke(
+        *("crawl", "a.example", "--start-url", "seeds.txt", "--start-url", "https://d.example/")
+    )
+
+    hosts = [
+        "https://a.example/",
+        "https://b.example/",
+        "https://c.example/x",
+        "https://d.example/",
+    ]
+    assert outcome.exit_code == 0
+    assert engine.calls[0].seeds == hosts
+
+
 @pytest.mark.parametrize(
     ("arguments", "processes"),
     [

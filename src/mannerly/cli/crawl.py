@@ -96,6 +96,15 @@ def crawl(
             show_default=False,
         ),
     ] = None,
+    start_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL|FILE",
+            rich_help_panel="What to crawl",
+            help="The same as an argument; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     **options: Value | None,
 ) -> None:
     """Crawl from URLs, files of URLs, or standard input (-).
@@ -105,7 +114,7 @@ def crawl(
     given = given_options(options)
     with failing_clearly():
         configuration = resolve(given, environment=os.environ, directory=Path.cwd())
-        run_plan(prepare(urls or [], configuration))
+        run_plan(prepare([*(urls or []), *(start_url or [])], configuration))
 
 
 def prepare(

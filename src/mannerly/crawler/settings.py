@@ -178,7 +178,9 @@ class CrawlSettings:
         256, "Start no request while this many big pages wait for a parse helper.", low=1
     )
     parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
-    check_limit: int = _option(512, "Maximum URLs in one look-up of the store.", low=1)
+    check_limit: int = _option(
+        512, "Maximum URLs that a shard of a directory looks up at once.", low=1
+    )
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
     extract: str | None = _option(
         None, "Function that makes items of pages: FILE.py:FUNCTION or MODULE:FUNCTION."

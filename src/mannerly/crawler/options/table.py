@@ -179,7 +179,7 @@ def _politeness() -> tuple[Option, ...]:
             "strategy",
             ValueKind.TEXT,
             "Algorithm that sets each host's pace: learned (default), linear, aimd, gradient, "
-            "fixed (or leaky, which is the same).",
+            "fixed (leaky).",
             "politeness.strategy",
             "NAME",
             for_one_host=True,
@@ -224,7 +224,7 @@ def _politeness() -> tuple[Option, ...]:
         Option(
             "per_host",
             ValueKind.INTEGER,
-            "Maximum requests in flight to one host (default 8).",
+            "Maximum requests in flight to a host (default 8).",
             "politeness.max_concurrency",
             "N",
             for_one_host=True,
@@ -482,7 +482,8 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "check_limit",
             ValueKind.INTEGER,
-            "Maximum URLs that one query of the store checks for known ones (default 512).",
+            "Maximum URLs that a shard looks up at once in its index of known URLs, in a directory "
+            "(default 512).",
             "check_limit",
             "N",
             is_advanced=True,
