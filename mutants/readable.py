@@ -32,4 +32,20 @@ READABLE = (
         "        if tag is None:\n",
         (f"{_TEST_FORMATTING}test_formatting_of_hostile_pages_is_bounded",),
     ),
+    Mutant(
+        "take an ETag for a sign that nothing else is needed",
+        "P3",
+        "crawler/page/harvest.py",
+        '        wanted = "none" if modified and modified != headers.get("date") else "all"',
+        '        wanted = "none" if modified or "etag" in headers else "all"',
+        ("cli/test_recrawl.py::test_a_changed_nonce_is_no_change",),
+    ),
+    Mutant(
+        "call a page changed that could not be compared",
+        "P3",
+        "crawler/changes.py",
+        "                return PageChange.UNCLEAR",
+        "                return PageChange.CHANGED",
+        ("cli/test_recrawl.py::test_a_page_that_cannot_be_compared_is_unclear",),
+    ),
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
 
 COUNT = 40
+NOW = "Wed, 03 Jun 2026 10:00:00 GMT"
 PACE = Settings(strategy="fixed", delay_s=0.001, max_rate="unlimited", max_attempts=1)
 
 
@@ -38,6 +39,7 @@ class Site:
     def __init__(self) -> None:
         self.versions = dict.fromkeys([f"/p{n}" for n in range(COUNT)], 1)
         self.has_etags = True
+        self.last_modified = ""
         self.nonce = 0  # is in every page, but not in its text
         self.statuses: dict[str, int] = {}  # of pages that are not 200
         self.lastmods: dict[str, str] | None = None  # None: there is no sitemap
@@ -57,8 +59,14 @@ class Site:
                 self.send_header("Content-Length", str(len(body)))
                 if etag:
                     self.send_header("ETag", etag)
+                if site.last_modified:
+                    self.send_header("Last-Modified", site.last_modified)
                 self.end_headers()
                 self.wfile.write(body)
+
+            def date_time_string(self, timestamp: float | None = None) -> str:
+                """One moment: so a test can send the time of the answer as Last-Modified."""
+                return NOW
 
             def log_message(self, *_: object) -> None:
                 """Tests are silent."""
@@ -216,13 +224,56 @@ def test_a_changed_nonce_is_no_change(site: Site, tmp_path: Path, has_etags: boo
     """The visible text decides, with an ETag of the whole body and without one."""
     site.has_etags = has_etags
     place = tmp_path / "crawl"
-    crawl(site, place, text_digest="all" if has_etags else "auto")
+    crawl(site, place)
     site.nonce += 1
     site.versions["/p3"] = 2
 
     found = recrawl(place)
 
     assert changes(found) == {"changed": {"/p3"}, "same": set(site.versions) - {"/p3"}}
+
+
+def test_a_page_that_is_modified_with_every_answer_is_digested(site: Site, tmp_path: Path) -> None:
+    """A Last-Modified header that is the time of the answer says nothing about the page."""
+    site.last_modified = NOW
+    place = tmp_path / "crawl"
+    crawl(site, place)
+    site.nonce += 1
+    site.versions["/p3"] = 2
+
+    found = recrawl(place)
+
+    assert changes(found) == {"changed": {"/p3"}, "same": set(site.versions) - {"/p3"}}
+
+
+def test_a_page_that_cannot_be_compared_is_unclear(site: Site, tmp_path: Path) -> None:
+    """Other bytes, the same Last-Modified, no digest of the text: the summary counts such pages."""
+    site.last_modified = "Mon, 01 Jun 2026 10:00:00 GMT"
+    place = tmp_path / "crawl"
+    crawl(site, place)
+    site.nonce += 1
+
+    ran = CliRunner().invoke(app, ["recrawl", str(place)])
+    first = changes(records(place))
+    site.nonce += 1
+    second = changes(recrawl(place))
+
+    assert first == {"unclear": {*site.versions}}
+    assert f"{COUNT + 1} unclear (other bytes" in ran.stderr  # with the home page
+    assert second == {"same": set(site.versions)}
+
+
+def test_a_file_that_was_modified_is_changed(site: Site, tmp_path: Path) -> None:
+    """Of a page with a Last-Modified header the server tells; its bytes are others, too."""
+    site.last_modified = "Mon, 01 Jun 2026 10:00:00 GMT"
+    place = tmp_path / "crawl"
+    crawl(site, place)
+    site.last_modified = "Tue, 02 Jun 2026 10:00:00 GMT"
+    site.versions = dict.fromkeys(site.versions, 2)
+
+    found = recrawl(place)
+
+    assert changes(found) == {"changed": set(site.versions)}
 
 
 def test_a_sitemap_that_tells_the_truth_spares_requests(site: Site, tmp_path: Path) -> None:

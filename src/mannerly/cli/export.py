@@ -51,7 +51,9 @@ def export(
     ] = False,
     changed: Annotated[
         bool,
-        typer.Option("--changed", help="Only pages that are new or changed since the last crawl."),
+        typer.Option(
+            "--changed", help="Only pages that are new or may have changed since the last crawl."
+        ),
     ] = False,
     unreserved: Annotated[
         bool,

@@ -82,6 +82,8 @@ def _changes(location: str, plan: RunPlan) -> str:
         counts = Counter(record.change for record in crawl.pages())
     unknown = counts.pop(None, 0)
     parts = [f"{counts[name]:,} {name}" for name in _ORDER]
+    if unclear := counts["unclear"]:
+        parts.append(f"{unclear:,} unclear (other bytes, no digest of the text before)")
     parts += [f"{unknown:,} not checked"] if unknown else []
     where = location
     if plan.member is not None:

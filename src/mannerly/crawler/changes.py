@@ -1,7 +1,9 @@
 """The difference between two records of a page: the rules that need nothing but the records.
 
 A redirect is the same if its status and its target are. A page is the same if its bytes are, or if
-the digest of its visible text is: a changed nonce is no change. The whole table is in
+the digest of its visible text is: a changed nonce is no change. If the earlier crawl kept no digest
+of the text, because the server stated when the page was modified, another Last-Modified header is a
+change; with the same header and other bytes it is not known. The whole table is in
 `page.changes`, which compares an answer when it comes. Records are compared later, by
 `compared_later`, if the earlier one was on another machine when the answer came.
 """
@@ -18,15 +20,19 @@ def is_good(record: PageRecord) -> bool:
     return record.status is not None and 200 <= record.status < 400
 
 
-def is_same(now: PageRecord, before: PageRecord) -> bool:
-    """Return whether two good records are of the same content."""
+def _content_change(now: PageRecord, before: PageRecord) -> PageChange:
+    """Return the difference between two good records."""
     assert now.status is not None
     assert before.status is not None
     if now.status >= 300 or before.status >= 300:
-        return (now.status, now.redirect_to) == (before.status, before.redirect_to)
-    if now.digest == before.digest:
-        return True
-    return now.text_digest is not None and now.text_digest == before.text_digest
+        is_same = (now.status, now.redirect_to) == (before.status, before.redirect_to)
+    else:
+        is_same = now.digest == before.digest
+        if not is_same and now.text_digest is not None:
+            if before.text_digest is None and now.last_modified == before.last_modified:
+                return PageChange.UNCLEAR
+            is_same = now.text_digest == before.text_digest
+    return PageChange.SAME if is_same else PageChange.CHANGED
 
 
 def change_between(now: PageRecord, before: PageRecord) -> PageChange | None:
@@ -37,7 +43,7 @@ def change_between(now: PageRecord, before: PageRecord) -> PageChange | None:
         return None
     if not is_good(before):
         return PageChange.NEW
-    return PageChange.SAME if is_same(now, before) else PageChange.CHANGED
+    return _content_change(now, before)
 
 
 def with_previous(record: PageRecord, before: PageRecord) -> PageRecord:

@@ -139,7 +139,7 @@ class PageRecord(NamedTuple):
     etag: str | None = None  # the ETag header
     last_modified: str | None = None  # the Last-Modified header
     text_digest: str | None = None  # of the visible text, hexadecimal; see --text-digest
-    change: str | None = None  # new, same, changed or removed; None: not compared in this recrawl
+    change: str | None = None  # new, same, changed, unclear, removed; None: not compared yet
     previous_status: int | None = None  # status in the crawl before
     previous_digest: str | None = None  # digest in the crawl before
     previous_fetched_at: float | None = None  # fetched_at of the crawl before
@@ -151,6 +151,7 @@ class PageChange(StrEnum):
     NEW = "new"
     SAME = "same"
     CHANGED = "changed"  # its visible text, its status or the target of its redirect
+    UNCLEAR = "unclear"  # other bytes; of the text before there is no digest
     REMOVED = "removed"  # 404 or 410 now
 
 

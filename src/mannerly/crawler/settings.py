@@ -160,8 +160,8 @@ class CrawlSettings:
     )
     text_digest: str = _option(
         "auto",
-        "Which pages get a digest of their visible text: auto (those without an ETag and a "
-        "Last-Modified header), all or none.",
+        "Which pages get a digest of their visible text: auto (those without a Last-Modified "
+        "header, or with one that is the time of the answer), all or none.",
     )
 
     warm: bool = _option(

@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.metadata import Metadata
 
 
+_CHANGED = (PageChange.NEW, PageChange.CHANGED, PageChange.UNCLEAR)
+
+
 class Choice(NamedTuple):
     """The pages that are wanted; by default all."""
 
     include_skipped: bool = False  # also URLs that were skipped or given up, with the reason
-    changed: bool = False  # only pages that are new or changed since the crawl before
+    changed: bool = False  # only pages that are new or may have changed since the crawl before
     unreserved: bool = False  # without pages that their site reserves against use by machines
 
     def takes(self, record: PageRecord, metadata: Metadata) -> bool:
         """Return whether a page is wanted."""
-        if self.changed and record.change not in (PageChange.NEW, PageChange.CHANGED):
+        if self.changed and record.change not in _CHANGED:
             return False
         use = metadata.get("machine_use", {})
         return not (self.unreserved and isinstance(use, dict) and is_reserved(use))

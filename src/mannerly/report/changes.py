@@ -24,6 +24,7 @@ _WORDS = {
     "removed": ("gone", BadgeTone.BAD),
     "new": ("new", BadgeTone.NEW),
     "changed": ("changed", BadgeTone.PLAIN),
+    "unclear": ("unclear", BadgeTone.PLAIN),
 }
 NOT_AGAIN = (
     "This is the first crawl of these pages. After mannerly recrawl the differences are here."
@@ -67,6 +68,7 @@ def section(facts: CrawlFacts) -> Section:
         for page in found
     ]
     badges = [(*_WORDS[change], number[change]) for change in ("new", "changed", "removed")]
+    badges += [(*_WORDS["unclear"], number["unclear"])] if number["unclear"] else []
     return Section(
         "changes",
         "What changed",
@@ -86,6 +88,8 @@ def _what(page: PageRecord, facts: CrawlFacts) -> str:
         said.append(f"{page.previous_status or 'no answer'} → {page.status or 'no answer'}")
     elif page.change == "changed":
         said.append("another target" if page.redirect_to else "other content")
+    elif page.change == "unclear":
+        said.append("other bytes; no digest of its text before")
     if page.change == "removed" and linked:
         said.append(f"still linked from {counted(linked, 'page')}")
     elif page.change == "new":

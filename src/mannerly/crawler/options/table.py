@@ -119,8 +119,8 @@ def _limits() -> tuple[Option, ...]:
             "text_digest",
             ValueKind.TEXT,
             "Which pages get a digest of their visible text, by which a recrawl tells a change "
-            "from a new nonce: auto (default: those without an ETag and a Last-Modified header), "
-            "all, or none.",
+            "from a new nonce: auto (default: those without a Last-Modified header, or with one "
+            "that is the time of the answer), all, or none.",
             "text_digest",
             "WORD",
             choices=("auto", "all", "none"),

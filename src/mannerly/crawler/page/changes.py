@@ -1,4 +1,4 @@
-"""The outcome of a second look at a page: new, same, changed or removed.
+"""The outcome of a second look at a page: new, same, changed, unclear or removed.
 
     answer now              before            the record                          change
     ------------------      ---------------   ---------------------------------   ---------------
@@ -8,7 +8,8 @@
     other 4xx, 5xx, none    2xx, 3xx          stays, with the failure as error    none: not known
                             a failure         the answer now                      none: not known
     2xx, 3xx                4xx, 5xx, none    the answer now                      new
-                            2xx, 3xx          the answer now                      same or changed
+                            2xx, 3xx          the answer now                      same, changed or
+                                                                                  unclear
 
 A page that was checked in this round already, and is asked for again because its kept answer is
 lost, stays what it was: only one that has changed since becomes `changed`.

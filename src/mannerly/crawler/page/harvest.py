@@ -107,8 +107,9 @@ def _kept(page: ParsedPage, answer: Fetched) -> bytes | None:
 def _text_digest(answer: Fetched, rules: LinkRules) -> str | None:
     """Return the digest of a page's visible text, if it is wanted."""
     wanted, headers = rules.text_digest, answer.headers
-    if wanted == "auto":  # with a validator the server tells whether the page is the same
-        wanted = "none" if "etag" in headers or "last-modified" in headers else "all"
+    if wanted == "auto":  # of a file the server tells when it was modified
+        modified = headers.get("last-modified")
+        wanted = "none" if modified and modified != headers.get("date") else "all"
     if wanted == "none" or not is_html(headers.get("content-type"), answer.body):
         return None
     return text_digest(answer.body)

@@ -5,8 +5,9 @@ scripts each time. Its text outside of tags, without scripts, styles, templates 
 without white space, is the same until its author changes it. So the digest of that text tells a
 change from noise.
 
-It takes a fifth of what a page costs in all, so a crawl digests only what may need it
-(`--text-digest`). It is the same with and without the `pcre2` package.
+It takes a fifth of what a page costs in all, so a first crawl digests only pages that are made
+anew for every answer: those whose server does not state when they were modified (`--text-digest`).
+It is the same with and without the `pcre2` package.
 """
 
 from __future__ import annotations
