@@ -26,6 +26,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
+from urllib.parse import urlsplit
 
 from . import _figures
 from ._cores import on_cores, two_cores
@@ -99,8 +100,7 @@ def _crawl(web: Serving, name: str, core: int, elsewhere: int) -> Crawled:
         if READERS[name]:
             lines = iter(process.stderr.readline, "")
             address = next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-            port = int(address.rsplit(":", 1)[1].strip("/"))
-            watch = stack.enter_context(_Readers(port, READERS[name], reads=name == FIVE))
+            watch = stack.enter_context(_Readers(address, READERS[name], reads=name == FIVE))
             watch.page = _child(process.pid)
             _move(watch.page, elsewhere)
         rest = threading.Thread(target=process.stderr.read, daemon=True)
@@ -117,12 +117,17 @@ def _crawl(web: Serving, name: str, core: int, elsewhere: int) -> Crawled:
 class _Readers:
     """Readers of the event stream, and a look at the page's process now and then."""
 
-    def __init__(self, port: int, count: int, *, reads: bool) -> None:
+    def __init__(self, address: str, count: int, *, reads: bool) -> None:
+        page = urlsplit(address)
+        token = page.fragment.removeprefix("token=")
         self.page: int | None = None
         self.peak_mb = 0.0
         self._is_over = threading.Event()
-        self._lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
-        request = f"GET /api/jobs/this/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+        self._lines = [
+            socket.create_connection(("127.0.0.1", page.port or 0)) for _ in range(count)
+        ]
+        host, bearer = f"Host: {page.netloc}", f"Authorization: Bearer {token}"
+        request = f"GET /api/jobs/this/events HTTP/1.1\r\n{host}\r\n{bearer}\r\n\r\n"
         for line in self._lines:
             line.sendall(request.encode())
         self._threads = [threading.Thread(target=self._look, daemon=True)]

@@ -10,6 +10,8 @@ _RUNNER = "service/jobs/runner.py"
 _RUNNER_TESTS = "service/test_runner.py"
 _HOOK = "service/webhook.py"
 _HOOK_TESTS = "service/test_webhook.py"
+_CONNECTIONS = "service/connections.py"
+_CONNECTION_TESTS = "service/test_connections.py"
 _BACKGROUND_TESTS = "service/test_background.py"
 
 SERVED = (
@@ -50,7 +52,7 @@ SERVED = (
         "call a service ready whose jobs stand still",
         "P6",
         "service/app.py",
-        "        if failing:\n",
+        "        if reasons:\n",
         "        if False:\n",
         (f"{_BACKGROUND_TESTS}::test_readiness_names_the_task_that_fails",),
     ),
@@ -77,5 +79,53 @@ SERVED = (
         "            event = JobEvent.CANCELLED\n",
         "            event = JobEvent.STOPPED\n",
         (f"{_BOOK_TESTS}::test_cancelled_job_has_a_state_and_a_count",),
+    ),
+    Mutant(
+        "let any user of the machine steer a crawl",
+        "S18",
+        "cli/live_page.py",
+        "                token=_token(),\n",
+        "                token=None if is_loopback(host) else _token(),\n",
+        ("hostile/test_service.py::test_page_of_a_crawl_obeys_its_operator_alone",),
+    ),
+    Mutant(
+        "open everything beside metrics",
+        "S18",
+        "service/access.py",
+        'self._open_paths = {*OPEN_PATHS, "/metrics"}',
+        'self._open_paths = {*OPEN_PATHS, "/metrics", "/api/jobs"}',
+        ("service/test_access.py::test_metrics_can_be_open_beside_a_token",),
+    ),
+    Mutant(
+        "wait for headers without limit",
+        "S21",
+        _CONNECTIONS,
+        "            self._stop_waiting()\n\n    def on_response",
+        "            pass\n        self._stop_waiting()\n\n    def on_response",
+        (f"{_CONNECTION_TESTS}::test_headers_have_to_arrive_in_time",),
+    ),
+    Mutant(
+        "close a connection that is being answered",
+        "S21",
+        _CONNECTIONS,
+        "            and each.waits_since is not None\n",
+        "",
+        (f"{_CONNECTION_TESTS}::test_one_connection_too_many_is_closed_if_all_are_being_answered",),
+    ),
+    Mutant(
+        "write a line for every connection that fails",
+        "S21",
+        _CONNECTIONS,
+        "        if record.created - said_at < QUIET_S:\n",
+        "        if False:\n",
+        (f"{_CONNECTION_TESTS}::test_lines_that_repeat_are_written_once_in_a_while",),
+    ),
+    Mutant(
+        "wait for a body without limit",
+        "S21",
+        "service/access.py",
+        "            raise Problem(HTTPStatus.REQUEST_TIMEOUT, words) from None\n",
+        "            raise\n",
+        ("service/test_access.py::test_body_that_does_not_arrive_is_refused",),
     ),
 )

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, html, served
+from tests.service.asking import authorization
 from tests.service.running import ServiceProcess, free_port
 
 from mannerly.demo import DemoWeb, Site, plain_sites
@@ -337,7 +339,8 @@ def test_changes_are_logged_and_floods_of_them_refused(tmp_path: Path) -> None:
 
 
 @contextmanager
-def crawl_with_page(directory: Path, web: DemoWeb) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def crawl_with_page(directory: Path, web: DemoWeb) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Crawl with a page; yield the crawl's process and the printed address."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "mannerly", "crawl", *web.seeds(), "--dashboard"),
@@ -353,17 +356,17 @@ def crawl_with_page(directory: Path, web: DemoWeb) -> Iterator[tuple[subprocess.
     try:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
-        address = next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-        yield process, int(address.rsplit(":", 1)[1].strip("/"))
+        yield process, next(line.split()[-1] for line in lines if line.startswith("Live page:"))
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
-def _readers(port: int, count: int) -> list[socket.socket]:
+def _readers(port: int, token: str, count: int) -> list[socket.socket]:
     """Open event streams that are never read."""
-    request = f"GET /api/jobs/this/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+    head = ["GET /api/jobs/this/events HTTP/1.1", f"Host: 127.0.0.1:{port}", token, "", ""]
+    request = "\r\n".join(head).encode()
     lines = []
     for _ in range(count):
         line = socket.create_connection(("127.0.0.1", port), timeout=20)
@@ -374,16 +377,17 @@ def _readers(port: int, count: int) -> list[socket.socket]:
 
 def test_thousand_readers_that_never_read_cost_the_crawl_nothing(tmp_path: Path) -> None:
     """200 are served, the others refused; the crawl ends as usual, its page stays small."""
-    with DemoWeb(plain_sites(4, pages=100)) as web, crawl_with_page(tmp_path, web) as (crawl, port):
-        lines = _readers(port, 1000)
+    with DemoWeb(plain_sites(4, pages=100)) as web, crawl_with_page(tmp_path, web) as (crawl, page):
+        port = urlsplit(page).port or 0
+        token = f"Authorization: {authorization(page)['Authorization']}"
+        lines = _readers(port, token, 1000)
         heads = []
         for line in lines:
             line.settimeout(30)
             with suppress(OSError):
                 heads.append(status_of(line.recv(200)))
-        page = _page_of(crawl.pid)
-        is_served = asked(port, "/api/jobs") == 200
-        size_mb = _resident_mb(page)
+        is_served = asked(port, "/api/jobs", token) == 200
+        size_mb = _resident_mb(_page_of(crawl.pid))
         code = crawl.wait(120)
         for line in lines:
             line.close()
@@ -393,6 +397,38 @@ def test_thousand_readers_that_never_read_cost_the_crawl_nothing(tmp_path: Path)
     assert is_served
     assert size_mb < 160
     assert code == 0
+
+
+def test_page_of_a_crawl_obeys_its_operator_alone(tmp_path: Path) -> None:
+    """Another user of the machine has no token: no seed of theirs is fetched, nothing is told."""
+    header = "Content-Type: application/json"
+    with (
+        DemoWeb(plain_sites(1, pages=100)) as web,
+        served({}) as private,
+        crawl_with_page(tmp_path, web) as (crawl, page),
+    ):
+        port = urlsplit(page).port or 0
+        token = f"Authorization: {authorization(page)['Authorization']}"
+        seeds = "/api/jobs/this/seeds"
+        theirs, ours = (
+            json.dumps({"urls": [f"{private.home}/{name}"]}).encode() for name in ("them", "us")
+        )
+        eventually(lambda: asked(port, "/api/jobs/this/status", token) == 200)
+
+        refused = [
+            asked(port, seeds, header, method="POST", body=theirs),
+            asked(port, "/api/jobs/this/pause", header, method="POST", body=b"{}"),
+            asked(port, "/api/jobs/this/status"),
+        ]
+        metrics = asked(port, "/metrics")
+        accepted = asked(port, seeds, header, token, method="POST", body=ours)
+        eventually(lambda: "/us" in private.asked())
+        crawl.send_signal(signal.SIGTERM)
+        crawl.wait(60)
+
+    assert refused == [401, 401, 401]
+    assert (metrics, accepted) == (200, 204)
+    assert "/them" not in private.asked()
 
 
 def test_page_that_hangs_costs_the_crawl_nothing(tmp_path: Path) -> None:

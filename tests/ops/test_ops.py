@@ -16,6 +16,7 @@ from tests.programs import program
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats
 from mannerly.crawler.store.fleet import FleetFigures
+from mannerly.service.background import TaskHealth
 from mannerly.service.limit_use import LimitUse
 from mannerly.service.metrics import Reading, metrics_text
 
@@ -32,7 +33,15 @@ def existing() -> set[str]:
     waits.note(1.0)
     host = HostStanding("a.example", HostStatus.FETCHING, 1)
     stats = Stats(blocked={"pace": waits}, standings=[host], fleet=FleetFigures())
-    text = metrics_text(Reading(stats, {"jobs": LimitUse(2, 1)}, 0.0, {"running": 1}), hosts=5)
+    reading = Reading(
+        stats,
+        {"jobs": LimitUse(2, 1)},
+        0.0,
+        {"running": 1},
+        {"finished": 1},
+        {"jobs": TaskHealth(0, None)},
+    )
+    text = metrics_text(reading, hosts=5)
     return {
         sample.name
         for family in text_string_to_metric_families(text.decode())

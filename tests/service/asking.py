@@ -54,6 +54,12 @@ def ended(child: Child) -> int | None:
     return child.exit_status
 
 
+def authorization(address: str) -> dict[str, str]:
+    """Return the header with the token that a printed address carries."""
+    token = urlsplit(address).fragment.removeprefix("token=")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 class Answer(NamedTuple):
     """The answer to a request; without a status the connection was closed before there was one."""
 
@@ -68,7 +74,7 @@ class Asked:
 
     def __init__(self, address: str, path: str, method: str = "GET") -> None:
         self._connection = HTTPConnection(urlsplit(address).netloc, timeout=60)
-        self._connection.request(method, path)
+        self._connection.request(method, path, headers=authorization(address))
         self._response: HTTPResponse | None = None
 
     def __enter__(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -28,8 +29,9 @@ def free_port() -> int:
 class ServiceProcess:
     """One service; it can be killed and started again on the same directory and port."""
 
-    def __init__(self, root: Path, *options: str) -> None:
+    def __init__(self, root: Path, *options: str, descriptors: int | None = None) -> None:
         self.port = free_port()
+        self._descriptors = descriptors
         self._command = [
             *(sys.executable, "-m", "mannerly", "serve", "--data-root", str(root)),
             *("--listen", f"127.0.0.1:{self.port}", "--allow-net", "127.0.0.0/8", *options),
@@ -59,6 +61,9 @@ class ServiceProcess:
             start_new_session=True,
             env=os.environ | {"PYTHONPATH": SOURCE_PATH},
         )
+        if self._descriptors is not None:
+            limits = (self._descriptors, self._descriptors)
+            resource.prlimit(self._process.pid, resource.RLIMIT_NOFILE, limits)
         eventually(self._is_up)
 
     def kill(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from mannerly.service.access import MAX_BODY, Access
+from mannerly.service.problems import Problem
 
 TOKEN = "a-long-secret"
 JSON = ("content-type", "application/json")
@@ -175,3 +176,41 @@ def test_answers_allow_nothing_from_elsewhere() -> None:
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in headers
+
+
+def test_metrics_can_be_open_beside_a_token() -> None:
+    """Nothing else is."""
+    access = served(token=TOKEN, has_open_metrics=True)
+
+    paths = ("/metrics", "/api/jobs", "/api/metrics", "/metrics/x")
+
+    assert [call(access, path=path)[0] for path in paths] == [200, 401, 401, 200]
+
+
+def test_body_that_does_not_arrive_is_refused() -> None:
+    """With the time that it has; a client that sent its body may stay for any time."""
+
+    async def ask() -> tuple[int, bytes]:
+        sent: list[Any] = []
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+
+        async def receive() -> dict[str, Any]:
+            raise TimeoutError  # as if the time were over
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                await receive()
+            except Problem as problem:
+                await problem.response()(scope, receive, send)
+
+        await Access(app)(scope, receive, send)
+        return sent[0]["status"], sent[1]["body"]
+
+    status, body = asyncio.run(ask())
+
+    assert status == 408
+    assert b"did not arrive within 30 s" in body

@@ -14,7 +14,13 @@ from mannerly.crawler.store.base import StoreFull
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.live.meter import Limits
 from mannerly.service.app import dashboard_app
-from mannerly.service.background import FIRST_WAIT_S, LONGEST_WAIT_S, Background, RepeatedStep
+from mannerly.service.background import (
+    FIRST_WAIT_S,
+    LONGEST_WAIT_S,
+    Background,
+    RepeatedStep,
+    TaskHealth,
+)
 from mannerly.service.dashboard import OneCrawlApi
 from mannerly.service.ending import LastAnswers
 from mannerly.service.live_crawl import LiveCrawl
@@ -59,20 +65,17 @@ def test_failed_step_is_repeated_after_longer_and_longer_waits() -> None:
 def test_task_that_fails_keeps_no_other_from_its_steps() -> None:
     """Each is named with its reason while it fails, and counted for good."""
 
-    async def run() -> tuple[dict[str, str], dict[str, int]]:
+    async def run() -> dict[str, TaskHealth]:
         background, fine = Background(), Steps()
         background.repeat("jobs", Steps(StoreFull("no room")), INTERVAL_S)
         background.repeat("webhooks", fine, INTERVAL_S)
         await fine.done.wait()
         try:
-            return background.failing(), background.failures()
+            return background.health()
         finally:
             await background.close()
 
-    failing, failures = asyncio.run(run())
-
-    assert failing == {"jobs": "no room"}
-    assert failures == {"jobs": 1, "webhooks": 0}
+    assert asyncio.run(run()) == {"jobs": (1, "no room"), "webhooks": (0, None)}
 
 
 def test_readiness_names_the_task_that_fails(tmp_path: Path) -> None:

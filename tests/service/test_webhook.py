@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -221,6 +222,37 @@ def test_webhook_that_fails_in_an_unexpected_way_blocks_no_later_one(
     _send(desk)
 
     assert [json.loads(seen.body)["job"]["run"]["number"] for seen in receiver.seen] == [2]
+
+
+def test_slow_receivers_hold_up_no_other_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: stores are read meanwhile, by the threads that read them."""
+    desk, names, over = Desk(tmp_path, jobs=40), set(), threading.Event()
+    for number in range(40):
+        desk.add(f"a{number}", webhook="https://slow.example/")
+    desk.tick()
+    for process in desk.started:
+        process.ends()
+    desk.tick()
+
+    def wait(*_arguments: object) -> None:
+        names.add(threading.current_thread().name.partition("_")[0])
+        over.wait()
+
+    monkeypatch.setattr(webhook, "post", wait)
+    hooks = Webhooks(desk.book, OPEN, SECRET)
+
+    async def read_beside() -> str:
+        hooks.tick(0.0)
+        return await asyncio.to_thread(lambda: "read")
+
+    read = asyncio.run(read_beside())
+    over.set()
+    hooks.close()
+
+    assert read == "read"
+    assert names == {"webhook"}
 
 
 def test_end_is_told_with_the_result_of_its_process(receiver: Receiver, tmp_path: Path) -> None:

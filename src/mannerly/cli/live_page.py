@@ -28,9 +28,19 @@ class LivePage:
         if not all(map(find_spec, PACKAGES)):
             fail_without_packages("--dashboard")
         host, port = ("127.0.0.1", 0) if place == ANYWHERE else address("--dashboard", place)
-        token = None if is_loopback(host) else _token()
+        # On loopback, too: another user of this machine must not steer the crawl, nor lead it into
+        # the networks that its operator has opened.
         self._page = Dashboard(
-            PageOrder(location, name_of(location), limits, host, port, (host,), token)
+            PageOrder(
+                location,
+                name_of(location),
+                limits,
+                host,
+                port,
+                allow_hosts=(host,),
+                token=_token(),
+                has_open_metrics=is_loopback(host),
+            )
         )
 
     def __enter__(self) -> Self:

@@ -72,9 +72,8 @@ def serve(
     """Run crawls as jobs: an HTTP API to create, watch, schedule and steer them."""
     with failing_clearly():
         try:
-            import uvicorn
-
             from mannerly.service.app import service_app
+            from mannerly.service.connections import web_config
             from mannerly.service.ending import LastAnswers
             from mannerly.service.server import WebServer
         except ModuleNotFoundError as error:
@@ -102,7 +101,7 @@ def serve(
         app = service_app(service, ending, hosts=names, token=token)
         _log_changes()
         note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
-        config = uvicorn.Config(app, host=host, port=port, log_level="warning", server_header=False)
+        config = web_config(app, host=host, port=port, log_level="warning")
         WebServer(config, ending).run()
 
 

@@ -4,10 +4,12 @@
               lead to 127.0.0.1 (DNS rebinding) has its own name in it.
     origin    A request that changes something must not come from a page of another site (CSRF):
               `Origin` must be ours, and `Sec-Fetch-Site` same-origin or none. There is no CORS.
-    token     Beyond loopback every request but those for the page's own files and for /healthz and
+    token     With a token, every request but those for the page's own files and for /healthz and
               /readyz needs `Authorization: Bearer TOKEN`. Tokens are compared in constant time.
+              The service has one beyond loopback, the page of a crawl always.
     audit     Every change that is asked for is logged: who, what, and the answer.
-    size      A body has at most `MAX_BODY` bytes, and must be `application/json`.
+    size      A body has at most `MAX_BODY` bytes, must be `application/json`, and has to arrive
+              within `BODY_S`.
     rate      One client address may change something `CHANGES` times a second.
 
 Every answer carries a Content-Security-Policy that allows nothing but the files of this service.
@@ -15,6 +17,7 @@ Every answer carries a Content-Security-Policy that allows nothing but the files
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import re
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mannerly.service")
 
+BODY_S = 30.0
 MAX_BODY = 4 * 1024 * 1024  # 10,000 seeds of 400 bytes
 CHANGES = 20.0  # a second, with as many at once
 CLIENTS = 1000  # whose rate is remembered
@@ -61,11 +65,17 @@ class Access:
     """An ASGI application around another one, which lets only permitted requests through."""
 
     def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[str] = (), token: str | None = None
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str] = (),
+        token: str | None = None,
+        has_open_metrics: bool = False,
     ) -> None:
         self._app = app
         self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
         self._token = token
+        self._open_paths = {*OPEN_PATHS, "/metrics"} if has_open_metrics else set(OPEN_PATHS)
         self._changes = _ClientRates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,8 +118,12 @@ class Access:
             self._check_origin(headers, str(host))
             self._check_body(headers)
             self._check_rate(scope)
-        if self._token is not None and _needs_token(scope["path"]):
+        if self._token is not None and self._needs_token(scope["path"]):
             self._check_token(headers)
+
+    def _needs_token(self, path: str) -> bool:
+        """Return whether a path shows or changes anything of a crawl; the page's files do not."""
+        return path not in self._open_paths and (path.startswith("/api/") or path == "/metrics")
 
     def _check_origin(self, headers: Headers, host: str) -> None:
         origin = _one(headers, "origin")
@@ -173,14 +187,22 @@ class _ClientRates:
 
 
 class _Limited:
-    """A request's body that ends with an error when it becomes too long."""
+    """A request's body that ends with an error when it becomes too long, or takes too long."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._left = MAX_BODY
+        self._until: float | None = asyncio.get_running_loop().time() + BODY_S
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            words = f"the body of this request did not arrive within {BODY_S:g} s"
+            raise Problem(HTTPStatus.REQUEST_TIMEOUT, words) from None
+        if not message.get("more_body", False):
+            self._until = None  # what follows is that the client leaves, some time
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise too_large()
@@ -192,11 +214,6 @@ def too_large() -> Problem:
     return Problem(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {MAX_BODY:,} bytes here"
     )
-
-
-def _needs_token(path: str) -> bool:
-    """Return whether a path shows or changes anything of a crawl; the page's own files do not."""
-    return (path.startswith("/api/") or path == "/metrics") and path not in OPEN_PATHS
 
 
 def _one(headers: Headers, name: str) -> str | None:

@@ -43,24 +43,31 @@ def service_app(
     """Return the application of a service; it runs the jobs while it is up."""
     operations = [*JobsApi(service).operations(), *CrawlApi(service.live, ending).operations()]
     more = [_readyz(service.background), _metrics(service.reading)]
-    return _app(operations, more, lambda _app: service.running(), ending, hosts, token)
+    app = _app(operations, more, lambda _app: service.running(), ending)
+    return Access(app, hosts=hosts, token=token)
 
 
 def dashboard_app(
-    api: OneCrawlApi, ending: LastAnswers, *, hosts: Iterable[str] = (), token: str | None = None
+    api: OneCrawlApi,
+    ending: LastAnswers,
+    *,
+    hosts: Iterable[str] = (),
+    token: str | None = None,
+    has_open_metrics: bool = False,
 ) -> ASGIApp:
     """Return the application of the page of one crawl."""
     more = [_readyz(api.background), _metrics(api.reading)]
-    return _app(api.operations(), more, None, ending, hosts, token)
+    app = _app(api.operations(), more, None, ending)
+    return Access(app, hosts=hosts, token=token, has_open_metrics=has_open_metrics)
 
 
 def _readyz(background: Background) -> Route:
     async def readyz(_request: Request) -> Response:
         """Answer while everything in the background works; otherwise name what does not."""
-        failing = background.failing()
-        if failing:
-            reasons = "; ".join(f"{name}: {error}" for name, error in failing.items())
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"not working: {reasons}")
+        health = background.health().items()
+        reasons = [f"{name}: {task.error}" for name, task in health if task.error is not None]
+        if reasons:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"not working: {'; '.join(reasons)}")
         return PlainTextResponse("ok\n")
 
     return Route("/readyz", readyz)
@@ -82,8 +89,6 @@ def _app(
     more: list[Route],
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None,
     ending: LastAnswers,
-    hosts: Iterable[str],
-    token: str | None,
 ) -> ASGIApp:
     document = msgspec.json.encode(openapi(operations))
 
@@ -111,7 +116,7 @@ def _app(
             OSError: _system_error,
         },
     )
-    return Access(ending.around(app), hosts=hosts, token=token)
+    return ending.around(app)
 
 
 async def _problem(_request: Request, error: Exception) -> Response:

@@ -1,14 +1,14 @@
 """The background tasks of a server: each is a step that is repeated, and no error ends one.
 
 A step that raises is logged and counted, and repeated after 1, 2, 4 … at most 10 seconds, until it
-succeeds. Meanwhile the server is not ready: `failing` has the task's name and the reason.
+succeeds. Meanwhile the server is not ready: `health` has the task's name and the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.base import StoreError
 
@@ -21,13 +21,15 @@ FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 10.0
 
 
-class RepeatedStep:
-    """One background task.
+class TaskHealth(NamedTuple):
+    """The health of one background task."""
 
-    Attributes:
-        failures: steps that raised, since the server was started.
-        error: why the latest step failed; None if it succeeded.
-    """
+    failures: int  # steps that raised, since the server was started
+    error: str | None  # why the latest step failed; None: it succeeded
+
+
+class RepeatedStep:
+    """One background task; `failures` and `error` are those of `TaskHealth`."""
 
     def __init__(self, name: str, step: Callable[[], Awaitable[None]], interval_s: float) -> None:
         self.name = name
@@ -81,13 +83,9 @@ class Background:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def failing(self) -> dict[str, str]:
-        """Return the tasks whose latest step failed, with the reason."""
-        return {each.name: each.error for each in self._steps if each.error is not None}
-
-    def failures(self) -> dict[str, int]:
-        """Return how many steps of each task have failed."""
-        return {each.name: each.failures for each in self._steps}
+    def health(self) -> dict[str, TaskHealth]:
+        """Return the health of each task, by its name."""
+        return {each.name: TaskHealth(each.failures, each.error) for each in self._steps}
 
 
 async def _repeat(task: RepeatedStep) -> None:

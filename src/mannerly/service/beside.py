@@ -30,6 +30,7 @@ class PageOrder(NamedTuple):
     port: int  # 0: the first that is free from 7465 on
     allow_hosts: tuple[str, ...]
     token: str | None
+    has_open_metrics: bool = False  # /metrics needs no token
 
 
 class PageReport(NamedTuple):

@@ -15,7 +15,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from starlette.responses import Response
 
 from mannerly.crawler.control import in_force
@@ -25,6 +24,7 @@ from mannerly.crawler.stored import open_crawl
 from .app import dashboard_app
 from .background import Background
 from .beside import PageReady
+from .connections import web_config
 from .crawl_api import CrawlApi
 from .ending import LastAnswers
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
@@ -82,7 +82,7 @@ class OneCrawlApi:
     def reading(self) -> Reading:
         """Return the totals and limits of the crawl, for metrics."""
         live = self._live
-        return Reading(live.stats, live.limit_uses(), live.at, background=self.background)
+        return Reading(live.stats, live.limit_uses(), live.at, background=self.background.health())
 
     async def jobs(self, _request: Request) -> Response:
         """List the only crawl."""
@@ -154,8 +154,14 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
     live = LiveCrawl(order.name, order.location, order.limits)
     ending = LastAnswers()
     api = OneCrawlApi(live, ending)
-    app = dashboard_app(api, ending, hosts=order.allow_hosts, token=order.token)
-    config = uvicorn.Config(app, log_level="critical", server_header=False, lifespan="off")
+    app = dashboard_app(
+        api,
+        ending,
+        hosts=order.allow_hosts,
+        token=order.token,
+        has_open_metrics=order.has_open_metrics,
+    )
+    config = web_config(app, log_level="critical", lifespan=False)
     server = WebServer(config, ending, has_signals=False)  # it ends with the crawl
     serving = asyncio.create_task(server.serve([opened]))
     host, port = opened.getsockname()[:2]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stats import Latencies, Stats
 
-    from .background import Background
+    from .background import TaskHealth
     from .limit_use import LimitUse
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -94,7 +94,7 @@ class Reading(NamedTuple):
     at: float  # wall time of the totals
     jobs: Mapping[str, int] | None = None  # number of jobs by state; None: this is no service
     job_ends: Mapping[str, int] = MappingProxyType({})  # runs of jobs that ended, by state
-    background: Background | None = None
+    background: Mapping[str, TaskHealth] = MappingProxyType({})
 
 
 def metrics_text(reading: Reading, *, hosts: int = 0) -> bytes:
@@ -152,9 +152,7 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
     yield ends
 
 
-def _background(background: Background | None) -> Iterator[Metric]:
-    if background is None:
-        return
+def _background(tasks: Mapping[str, TaskHealth]) -> Iterator[Metric]:
     failures = CounterMetricFamily(
         "mannerly_background_failures",
         "Failed steps of the background tasks of this server.",
@@ -165,10 +163,9 @@ def _background(background: Background | None) -> Iterator[Metric]:
         "Whether the latest step of a background task succeeded: 1 or 0.",
         labels=["task"],
     )
-    failing = background.failing()
-    for task, count in background.failures().items():
-        failures.add_metric([task], count)
-        working.add_metric([task], int(task not in failing))
+    for name, task in tasks.items():
+        failures.add_metric([name], task.failures)
+        working.add_metric([name], int(task.error is None))
     yield failures
     yield working
 

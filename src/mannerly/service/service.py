@@ -174,7 +174,7 @@ class Service:
         }
         states = {state.value: jobs[state.value] for state in JobState}
         ends = {state.value: self.book.ends[state] for state in sorted(ENDED)}
-        return Reading(self.totals(), limits, time.time(), states, ends, self.background)
+        return Reading(self.totals(), limits, time.time(), states, ends, self.background.health())
 
     def forget(self, job: Job) -> None:
         """Delete a job from the book."""

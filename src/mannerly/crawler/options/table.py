@@ -675,7 +675,7 @@ def _run() -> tuple[Option, ...]:
             "dashboard",
             ValueKind.TEXT,
             "Show the crawl live on a page, with control: at 127.0.0.1:7465 or the next free port, "
-            "or at [HOST:]PORT (beyond loopback with a token, which is printed).",
+            "or at [HOST:]PORT. The printed address has a token, without which nothing is shown.",
             metavar="[[HOST:]PORT]",
             project_use=ProjectUse.NONE,
         ),
