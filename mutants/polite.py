@@ -256,7 +256,7 @@ POLITE = (
         "read every Crawl-delay as none",
         "P4",
         "politeness/robots/extensions.py",
-        "    return min(float(value), LONGEST_S)",
+        "    return min(float(value), LONGEST_WAIT_S)",
         "    return 0.0",
         ("politeness/test_robots_extensions.py::test_crawl_delay_is_a_plain_finite_number",),
     ),

@@ -279,7 +279,7 @@ FAULTS = (
     Row(
         "F22",
         "Retry-After in other scripts, huge, negative, in the year 9999, garbage",
-        "ASCII digits and dates count and are kept in full; a larger one gives the host up.",
+        "ASCII digits and dates count, in full up to 100 years; a longer one gives the host up.",
         (
             "politeness/test_headers.py::test_retry_after_that_is_no_wait_counts_as_absent",
             "politeness/test_headers.py::test_retry_after_never_raises",

@@ -6,13 +6,13 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.politeness.cases import case
 
+from mannerly.politeness.bounds import LONGEST_WAIT_S
 from mannerly.politeness.headers import (
     MAX_WAIT_S,
     RELEVANT,
@@ -43,15 +43,16 @@ def limits(in_flight: int = 0, **fields: str) -> RateLimits | None:
         ("007", 7.0),
         ("86400", MAX_WAIT_S),
         ("172800", 172_800.0),
-        ("9999999999999999999", 1e19),
-        ("9" * 5_000, inf),
+        ("3153600000", LONGEST_WAIT_S),
+        ("9999999999999999999", LONGEST_WAIT_S),
+        ("9" * 5_000, LONGEST_WAIT_S),
         ("60, 120", 120.0),
         ("1.5", 2.0),
         ("0.2", 1.0),
     ],
 )
 def test_retry_after_reads_seconds(value: str, expected: float) -> None:
-    """Whole seconds are taken in full, fractions rounded up; of two, the longer one holds."""
+    """Whole seconds are taken in full up to 100 years, fractions rounded up; the longer holds."""
     assert wait(value) == expected
 
 
@@ -107,9 +108,10 @@ def test_retry_after_date_takes_a_leap_second() -> None:
     assert wait("Sun, 06 Nov 1994 08:49:60 GMT") == 22.0
 
 
-def test_retry_after_date_far_away_is_kept_in_full() -> None:
-    """The year 9999 is eight thousand years away, however unlikely that is meant."""
-    assert wait("Fri, 31 Dec 9999 23:59:59 GMT") == 253_402_300_799.0 - EPOCH
+def test_retry_after_date_far_away_is_kept_up_to_a_hundred_years() -> None:
+    """A date in the year 2050 is kept in full; one in the year 9999 counts as a hundred years."""
+    assert wait("Sat, 01 Jan 2050 00:00:00 GMT") == 2_524_608_000.0 - EPOCH
+    assert wait("Fri, 31 Dec 9999 23:59:59 GMT") == LONGEST_WAIT_S
 
 
 def test_retry_after_date_is_relative_to_the_server_clock() -> None:

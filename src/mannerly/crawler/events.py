@@ -193,7 +193,7 @@ class BatchCommitted(NamedTuple):
 
 
 class StoreMended(NamedTuple):
-    """Counters of a shard were wrong when it was opened, and were mended."""
+    """Something in a store was wrong and was put right: counters, numbers out of range."""
 
     words: str
 

@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from . import events
+from .bounds import LONGEST_WAIT_S
 from .classify import FORBIDDEN, SUCCESS, classify
 from .errors import PermitError
 from .gate import HostGate
@@ -94,14 +95,14 @@ class HostAnswers(HostGate):
     ) -> None:
         """Apply Retry-After and RateLimit headers."""
         requested = self.own_requested()
-        if retry_s is not None and retry_s < inf:
+        if retry_s is not None:
             # The jitter only adds, so that many workers do not start at the same instant.
             jitter_s = self._shared.rng.uniform(0.0, min(1.0, 0.1 * retry_s))
             requested.block(now + retry_s + jitter_s, Reason.RETRY_AFTER)
             self._shared.mark_dirty(self)
             self._park_if_long(now)
-        elif retry_s is not None:
-            self.give_up("its Retry-After is too large to read", now)
+            if retry_s >= LONGEST_WAIT_S:
+                self.give_up("its Retry-After is 100 years or longer", now)
         if self._shared.settings.rate_limit_headers:
             received_at = response.received_at
             quota = rate_limits(headers, in_flight=self.in_flight, received_at=received_at)

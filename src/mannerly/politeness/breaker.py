@@ -56,6 +56,7 @@ TRANSITIONS: dict[tuple[BreakerState, BreakerEvent], BreakerState] = {
 
 LEASE_MARGIN_S = 5.0  # beyond the request timeout
 LEAST_CONSECUTIVE = 2  # a single failure never opens the breaker, however rare requests are
+_MOST_DOUBLINGS = 60  # of the open time: more would not fit into a float
 
 
 class Breaker:
@@ -118,15 +119,20 @@ class Breaker:
     ) -> None:
         """Open, for a time that doubles with every consecutive opening."""
         self.move(event)
-        rest_s = min(settings.breaker_open_max_s, settings.breaker_open_s * 2.0**self.opens)
+        doubled = 2.0 ** min(self.opens, _MOST_DOUBLINGS)
+        rest_s = min(settings.breaker_open_max_s, settings.breaker_open_s * doubled)
         self.reopen_at = now + rest_s * rng.uniform(0.8, 1.2)
         self.opens += 1
 
     def restore(self, failures: int, opens: int, reopen_at: Instant | None) -> None:
-        """Go on where an earlier run ended; `reopen_at` is None if the breaker was closed."""
+        """Go on where an earlier run ended; `reopen_at` is None if the breaker was closed.
+
+        A breaker that is not closed any more stays as it is, but for a later `reopen_at`.
+        """
         if reopen_at is not None:
-            self.move(BreakerEvent.TRIPPED)
-            self.reopen_at = reopen_at
+            if self.state is BreakerState.CLOSED:
+                self.move(BreakerEvent.TRIPPED)
+            self.reopen_at = max(self.reopen_at, reopen_at)
         self.consecutive = failures
         self.opens = opens
 

@@ -424,6 +424,7 @@ class Politeness:
 
     def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:
         """Start a host from the record of an earlier run; `wall` is the wall time at `now`."""
+        record = record.within_bounds()
         state = self._hosts.get(record.host) or self._create(record.host, now)
         age_s = max(0.0, wall - record.updated_at)
         shared = self._own.get(record.host, self._shared)

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from . import events
+from .bounds import LONGEST_WAIT_S
 from .breaker import BreakerState
 from .health import BreakerChange, HostHealth
 from .model import Reason
@@ -68,7 +69,7 @@ class HostGate(HostSchedule):
     def set_crawl_delay(self, delay_s: float, now: Instant) -> None:
         """Set the Crawl-delay of robots.txt; in a group of hosts the longest one holds."""
         settings = self._shared.settings
-        asked_s = delay_s
+        asked_s = delay_s = min(delay_s, LONGEST_WAIT_S)
         if asked_s > settings.max_crawl_delay_s:
             if settings.long_crawl_delay == "skip_host" and self.give_up(
                 f"crawl-delay of {asked_s:g} s", now
@@ -93,7 +94,7 @@ class HostGate(HostSchedule):
 
     def block_until(self, until: Instant, now: Instant, why: Reason = Reason.RETRY_AFTER) -> None:
         """Restore a Retry-After or another wait that an earlier run or another crawl has noted."""
-        self.own_requested().block(until, why)
+        self.own_requested().block(min(until, now + LONGEST_WAIT_S), why)
         self._park_if_long(now)
         self._reschedule()
 
@@ -143,7 +144,7 @@ class HostGate(HostSchedule):
             health.bad_since = now - failing_s
         health.breaker.restore(failures, opens, None if open_s is None else now + open_s)
         if open_s is not None and self._gate not in _SET_BY_OPERATOR:
-            self._gate = Reason.BREAKER_OPEN
+            self._gate = _GATES[health.breaker.state]
 
     def _update_breaker(
         self, health: HostHealth, permit: Permit, outcome: Outcome, now: Instant
@@ -187,7 +188,8 @@ class HostGate(HostSchedule):
 
     def give_up_waiting(self, now: Instant) -> None:
         """Give the host up now, because its next start is too far away."""
-        latest = f" (latest: {self.health.latest})" if self.health is not None else ""
+        problem = "" if self.health is None else self.health.latest  # "": in an earlier run
+        latest = f" (latest: {problem})" if problem else ""
         self.give_up(f"no request allowed for {self.free_at(now) - now:.0f} s{latest}", now)
 
     def give_up(self, reason: str, now: Instant) -> bool:

@@ -20,14 +20,16 @@ import re
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from .bounds import LONGEST_WAIT_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _N = TypeVar("_N", int, float)
 
 # RateLimit headers can stop a host for at most a day, so that a mistake (milliseconds for seconds)
-# cannot stop it forever. RFC 9309 §2.4 lets a robots.txt be cached as long. A Retry-After is never
-# cut: it says when to come back, and a host that names the year 9999 is given up instead.
+# cannot stop it forever. RFC 9309 §2.4 lets a robots.txt be cached as long. A Retry-After is kept
+# in full up to `LONGEST_WAIT_S`: it says when to come back.
 MAX_WAIT_S = 86_400.0
 
 # Without a reserve, one miscounted request would exceed the quota.
@@ -122,8 +124,8 @@ def lowered(headers: Mapping[str, str]) -> dict[str, str]:
 def retry_after_s(value: str, *, date: str | None, received_at: float | None) -> float | None:
     """Return the wait that a Retry-After value asks for, in seconds; None if it is not valid.
 
-    It is returned in full, and infinite if it is too large for a float. Zero, a past date and
-    invalid text count as absent, so that the caller's own backoff applies. Not legal but clear:
+    A longer one than `LONGEST_WAIT_S` counts as that long. Zero, a past date and invalid text
+    count as absent, so that the caller's own backoff applies. Not legal but clear:
     "1.5" is rounded up to 2, and of a header that was sent twice ("60, 120") the longest wait is
     taken, because ignoring either could mean to return too early.
     """
@@ -135,9 +137,8 @@ def retry_after_s(value: str, *, date: str | None, received_at: float | None) ->
         parts = [part.strip(" \t") for part in text.split(",")]
         if not all(re.fullmatch(_SECONDS, part) for part in parts):
             return None
-        longest_s = max(map(float, parts))
-        wait_s = longest_s if math.isinf(longest_s) else float(math.ceil(longest_s))
-    return wait_s if wait_s > 0 else None
+        wait_s = float(math.ceil(min(max(map(float, parts)), LONGEST_WAIT_S)))
+    return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else None
 
 
 def rate_limits(

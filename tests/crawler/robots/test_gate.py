@@ -21,6 +21,7 @@ from mannerly.crawler.model import (
     Unknown,
 )
 from mannerly.crawler.robots.gate import UNREACHABLE, Learned, RobotsGate, request_for
+from mannerly.politeness.bounds import LONGEST_WAIT_S
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.robots import Robots
 from mannerly.politeness.robots.keeping import MAX_BODY_BYTES
@@ -571,7 +572,8 @@ def crash(body: bytes) -> Robots:
         (b"Request-rate: fast", None),
         (b"Crawl-delay: 0", 0.0),
         (b"Crawl-delay: 1e9", 1e9),
-        (b"Crawl-delay: 1e999", 1e12),
+        (b"Crawl-delay: 1e999", LONGEST_WAIT_S),
+        (b"Request-rate: 1/999999999h", LONGEST_WAIT_S),
         *((b"Crawl-delay: " + text, None) for text in (b"-1", b"nan", b"1_000")),
     ],
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 # Addresses of the loopback net that no program uses by default, so that the ports are free.
 ADDRESSES = [("127.77.7.1", 47771), ("127.77.7.2", 47771)]
@@ -66,11 +67,11 @@ class _Site(BaseHTTPRequestHandler):
         """Tests are silent."""
 
 
-def _bound(address: tuple[str, int]) -> ThreadingHTTPServer:
+def _bound(address: tuple[str, int], site: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return ThreadingHTTPServer(address, _Site)
+            return ThreadingHTTPServer(address, site)
         except OSError as error:
             if error.errno == errno.EADDRNOTAVAIL:
                 import pytest
@@ -81,12 +82,17 @@ def _bound(address: tuple[str, int]) -> ThreadingHTTPServer:
             time.sleep(0.2)  # another run of the tests has it
 
 
-@contextmanager
-def served() -> Iterator[None]:
+def served() -> AbstractContextManager[None]:
     """Serve both hosts. A system without such loopback addresses skips the test."""
+    return serving(_Site, ADDRESSES)
+
+
+@contextmanager
+def serving(site: type[BaseHTTPRequestHandler], addresses: list[tuple[str, int]]) -> Iterator[None]:
+    """Serve a site at each of these addresses."""
     with ExitStack() as stack:
-        for address in ADDRESSES:
-            server = stack.enter_context(_bound(address))
+        for address in addresses:
+            server = stack.enter_context(_bound(address, site))
             server.daemon_threads = True
             thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
             thread.start()

@@ -169,9 +169,12 @@ class Worker:
         self._acknowledged[number] = store.acknowledged
         shard = self._opener.make(number, store, now)
         self.engine.add(shard)
-        if store.mended is not None:
-            self._events.emit(StoreMended(store.mended))
+        self._say_mended(store)
         catch_up(shard, self.orders.past, now)
+
+    def _say_mended(self, store: ShardStore) -> None:
+        for words in store.take_mended():
+            self._events.emit(StoreMended(words))
 
     @property
     def is_idle(self) -> bool:
@@ -239,6 +242,8 @@ class Worker:
             self._next_card = now + CARD_S
             self._renew()
             self._take_robots(Now(now, self._clock.wall()))
+            for shard in self._shards:
+                self._say_mended(shard.store)
         if now >= self._next_check:
             self._next_check = now + CHECK_S
             require(self._store)
@@ -258,6 +263,8 @@ class Worker:
         """
         try:
             self.engine.stop()
+            for shard in self._shards:
+                self._say_mended(shard.store)
             if self._leases is not None:
                 self._leases.close(Now(self._clock.now(), self._clock.wall()))
         finally:

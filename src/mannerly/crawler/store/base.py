@@ -316,6 +316,10 @@ class ShardReader(Protocol):
     def urls(self) -> Iterator[str]:
         """Yield every URL known to the shard, each once."""
 
+    def take_mended(self) -> list[str]:
+        """Return what was wrong in the store and is put right, in words, each once."""
+        return []
+
     def close(self) -> None: ...
 
 
@@ -329,7 +333,6 @@ class ShardStore(ShardReader, Protocol):
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
-    mended: str | None = None  # the counters that were wrong when it was opened, in words
 
     def commit(self, batch: Batch) -> Committed: ...
 

@@ -186,14 +186,14 @@ def _record(host: str, row: tuple[float, ...]) -> Remembered:
             floor_s=floor_s,
             allowance=allowance,
             block_s=block_s,
-            concurrency=int(concurrency),
+            concurrency=concurrency,  # type: ignore[arg-type]
             is_proven=bool(is_proven),
         ),
         crawl_delay_s=crawl_delay_s,
         blocked_until=blocked_until,
         updated_at=updated_at,
         failing_since=failing_since,
-        failures_in_a_row=int(failures),
-        breaker_opens=int(opens),
+        failures_in_a_row=failures,  # type: ignore[arg-type]
+        breaker_opens=opens,  # type: ignore[arg-type]
         breaker_until=breaker_until,
-    )
+    ).within_bounds()

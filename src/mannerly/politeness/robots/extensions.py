@@ -2,8 +2,8 @@
 
 They are not in RFC 9309, but in use, and written by hand. Only plain ASCII numbers are accepted
 (Python's `float` would also accept `1_000`, `nan` and full-width digits); an invalid value counts
-as absent. Zero and a thousand years are valid here: the caller decides what to do with them. A
-number that is too large for a float means `LONGEST_S`, not nothing.
+as absent. Zero and a hundred years are valid here: the caller decides what to do with them. A
+longer delay means `LONGEST_WAIT_S`, not nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import re
 from dataclasses import dataclass
 from datetime import time
 
+from ..bounds import LONGEST_WAIT_S
+
 # Digits are never given back (++, *+): otherwise 16 KB of them and a letter would take seconds.
 _SECONDS = re.compile(rb"(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _HOURS = re.compile(rb"([01][0-9]|2[0-3]):?([0-5][0-9])\s*-\s*([01][0-9]|2[0-3]):?([0-5][0-9])")
 # Nine digits are thirty years in seconds: more are never needed.
 _RATE = re.compile(rb"([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*([smhSMH]?)(?:\s+(\S.*))?", re.DOTALL)
-LONGEST_S = 1e12  # thirty thousand years
 _UNIT_S = {b"": 1, b"s": 1, b"m": 60, b"h": 3600}
 
 
@@ -40,13 +41,13 @@ class RequestRate:
     @property
     def interval_s(self) -> float:
         """The delay between two requests that this rate means, in seconds."""
-        return self.period_s / self.requests
+        return min(self.period_s / self.requests, LONGEST_WAIT_S)
 
 
 def crawl_delay_s(value: bytes) -> float | None:
     if not _SECONDS.fullmatch(value):
         return None
-    return min(float(value), LONGEST_S)
+    return min(float(value), LONGEST_WAIT_S)
 
 
 def request_rate(value: bytes) -> RequestRate | None:

@@ -25,6 +25,7 @@ import apsw
 import msgspec
 
 from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, repair_command
+from mannerly.crawler.store.ranges import Notes, R, mend, out_of_range
 
 from .files import check_regular, open_regular
 
@@ -63,8 +64,6 @@ _DISTRUST = {
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.ConstraintError)
-MAX_NUMBER = 250e9  # no count, size or time is larger: this is the year 9892
-_NUMBERS = (int, float)
 ANY_VERSION = 0  # as the version of a kind of file that is opened
 START_OVER = "restore the directory from a copy, or start over with --fresh"
 REBUILT = ".new.db"  # the suffix of a file that a repair builds, until it is put in its place
@@ -95,6 +94,8 @@ class Database:
         self, path: Path, flags: int, vfs: str | None = None, busy_ms: int = _RECOVERY_MS
     ) -> None:
         self.path = path
+        self._notes = Notes()
+        self.take_mended = self._notes.take
         self.is_open = True
         self._durable = False
         for suffix in _SIDE_FILES:
@@ -293,10 +294,31 @@ class Database:
             raise self.damaged(error) from error
         rows_of: list[Any] = records if isinstance(records, list) else [records]
         for row in rows_of:
-            for value in row if isinstance(row, tuple) else ():
-                if isinstance(value, _NUMBERS) and not 0 <= value < MAX_NUMBER:
-                    raise self.damaged(f"the number {value:g}")
+            wrong = out_of_range(row) if isinstance(row, tuple) else None
+            if wrong is not None:
+                raise self.damaged(f"the number {wrong:g}")
         return records
+
+    def record(self, row: Sequence[object], shape: type[R]) -> R:
+        """Return a row as a record whose numbers are in range; what had to be mended is said.
+
+        Raises:
+            StoreError: a value without which there is no record has the wrong type.
+        """
+        try:
+            return self.checked(row, shape)
+        except StoreError:
+            pass
+        try:
+            record, mended = mend(row, shape)
+        except ValueError as error:
+            raise self.damaged(error) from error
+        self.say(f"{record[0]}: {mended}")
+        return record
+
+    def say(self, words: str) -> None:
+        """Note something in this file that was wrong and is put right."""
+        self._notes.add(f"{self.path}: {words}")
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:

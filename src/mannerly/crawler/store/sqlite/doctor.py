@@ -1,6 +1,7 @@
 """Examine a data directory, and repair what can be repaired.
 
     counters          set to what the tables say
+    numbers           those of hosts, pages and skipped URLs that are out of range are put into it
     unreadable rows   moved aside: to `shard-<n>.damaged`, one JSON line each with all columns
     missing rows      a URL that is known and has no place any more is queued again, a URL that has
                       a place becomes known, a host that URLs belong to is added
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.ranges import mend
 from mannerly.crawler.web.urls import host_key_of
 
 from .control_file import CONTROL_FILE, ControlFile
@@ -31,7 +33,7 @@ from .inbox import inbox_path, unread_links
 from .lost_answers import forget, losses
 from .manifest import hold_everything, read_manifest
 from .reader import checked_entries, shard_path
-from .schema import CONTROL, ENTRY, HOST, INBOX, SHARD, insert
+from .schema import CONTROL, ENTRY, HOST, INBOX, SHARD, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +57,7 @@ class _Unreadable(NamedTuple):
     table: str
     key: Row
     values: dict[str, object]
+    mended: dict[str, object] | None = None  # the columns that make it one; None: nothing does
 
 
 # The two fields that `listed` has are not the table's: any value of their types will do.
@@ -76,6 +79,7 @@ _TABLES = {
     "kept": _Table(("seq",), ("segment", "start", "length"), tuple[int, int, int]),
     "items": _Table(("seq",), ("count", "items", "error"), tuple[int, bytes, str | None]),
 }
+_MENDED = ("hosts", "pages", "skipped")  # tables whose records a reader mends, too
 _HOSTED = ("queue", "waiting", "given_up", "pages")  # tables in which a host is a number
 _PLACES = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in (*_HOSTED, "skipped"))  # noqa: S608
 _LOST = f"""
@@ -168,8 +172,10 @@ def _is_corrupt(path: Path) -> bool:
 
 
 def _problems(database: Database) -> list[str]:
+    unreadable = list(_unreadable(database))
     counted = (
-        (sum(1 for _ in _unreadable(database)), "unreadable rows"),
+        (sum(each.mended is None for each in unreadable), "unreadable rows"),
+        (sum(each.mended is not None for each in unreadable), "rows with numbers out of range"),
         (len(database.rows(_LOST)), "known URLs without a place"),
         (len(database.rows(_UNKNOWN)), "URLs that have a place and are not known"),
         (len(database.rows(_HOSTLESS)), "hosts are missing"),
@@ -183,14 +189,20 @@ def _problems(database: Database) -> list[str]:
 
 def _repaired(database: Database) -> list[str]:
     done = []
-    unreadable = list(_unreadable(database))
+    found = list(_unreadable(database))
+    unreadable = [each for each in found if each.mended is None]
+    if len(found) > len(unreadable):
+        with database.transaction(on_disk=True):
+            for each in found:
+                _put_in_range(database, each)
+        count = len(found) - len(unreadable)
+        done.append(f"put the numbers of {count:,} rows into their range")
     if unreadable:
         aside = database.path.with_suffix(".damaged")
         _put_aside(aside, unreadable)
         with database.transaction(on_disk=True):
-            for table, key, _ in unreadable:
-                names = [f"CAST({name} AS BLOB) IS CAST(? AS BLOB)" for name in _TABLES[table].key]
-                database.execute(f"DELETE FROM {table} WHERE {' AND '.join(names)}", key)  # noqa: S608
+            for table, key, *_ in unreadable:
+                database.execute(f"DELETE FROM {table} {_of_key(table)}", key)  # noqa: S608
         done.append(f"moved {len(unreadable):,} unreadable rows to {aside.name}")
     with database.transaction(on_disk=True):
         hostless = database.rows(_HOSTLESS)
@@ -228,7 +240,29 @@ def _unreadable(database: Database) -> Iterator[_Unreadable]:
                     database.checked(values, shape)
             except StoreError:
                 columns_and_values = zip(columns, row[len(key) :], strict=True)
-                yield _Unreadable(table, row[: len(key)], dict(columns_and_values))
+                mended = _in_range(values, _TABLES[table]) if table in _MENDED else None
+                yield _Unreadable(table, row[: len(key)], dict(columns_and_values), mended)
+
+
+def _in_range(values: list[object], table: _Table) -> dict[str, object] | None:
+    """Return the columns that make a row a record; None: there are none."""
+    try:
+        record, _ = mend(values, table.shape)
+    except ValueError:
+        return None
+    fields = zip(table.columns, record, values, strict=True)
+    return {name: value for name, value, before in fields if value != before}
+
+
+def _put_in_range(database: Database, row: _Unreadable) -> None:
+    if row.mended:
+        statement = update(row.table, *row.mended) + " " + _of_key(row.table)
+        database.execute(statement, (*row.mended.values(), *row.key))
+
+
+def _of_key(table: str) -> str:
+    names = [f"CAST({name} AS BLOB) IS CAST(? AS BLOB)" for name in _TABLES[table].key]
+    return f"WHERE {' AND '.join(names)}"
 
 
 def _rows(
@@ -257,7 +291,7 @@ def _put_aside(path: Path, rows: list[_Unreadable]) -> None:
     """Write rows to a file, and wait until they are on disk: they leave their table next."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(open_regular(path, flags), "w") as file:
-        for table, key, values in rows:
+        for table, key, values, _ in rows:
             row = {name: repr(value) for name, value in values.items()}
             line = {"table": table, "key": [repr(each) for each in key], "row": row}
             file.write(json.dumps(line) + "\n")

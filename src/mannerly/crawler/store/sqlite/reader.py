@@ -24,7 +24,8 @@ from mannerly.crawler.model import (
     Skipped,
     Traffic,
 )
-from mannerly.crawler.store.base import Counts, ShardReader
+from mannerly.crawler.store.base import Counts, ShardReader, StoreError
+from mannerly.crawler.store.ranges import out_of_range
 
 from .database import Database
 from .elements import ElementsReader
@@ -151,6 +152,7 @@ class SqliteReader(ShardReader):
         self.path = database.path
         self._database = database
         self._rows, self._row, self._checked = database.rows, database.row, database.checked
+        self._record = database.record
         self._read_elements = ElementsReader(database)
 
     @classmethod
@@ -165,6 +167,10 @@ class SqliteReader(ShardReader):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.path}>"
 
+    def take_mended(self) -> list[str]:
+        """Return what was wrong in the file and is put right."""
+        return self._database.take_mended()
+
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
         return self._entries(self._rows(_WINDOW, (host, *after, limit)))
@@ -176,17 +182,21 @@ class SqliteReader(ShardReader):
     def host(self, host: str) -> HostRecord | None:
         """Return what is kept of a host; None if no URL and no record of it was ever committed."""
         row = self._row(_HOST, (host,))
-        return None if row is None else self._checked(row, HostRecord)
+        return None if row is None else self._record(row, HostRecord)
 
     def hosts(self) -> Iterator[HostRecord]:
         """Yield every host, in the order in which they were found."""
         for _, *row in self._slices(_HOSTS, 0):
-            yield self._checked(row, HostRecord)
+            yield self._record(row, HostRecord)
 
     def robots(self, origin: str) -> RobotsRecord | None:
-        """Return the robots.txt kept for an origin."""
+        """Return the robots.txt kept for an origin; None, too, if its record makes no sense."""
         row = self._row(_ROBOTS, (origin,))
-        return None if row is None else self._checked(row, RobotsRecord)
+        try:
+            return None if row is None else self._checked(row, RobotsRecord)
+        except StoreError:
+            self._database.say(f"the record of the robots.txt of {origin}: it is fetched again")
+            return None
 
     def counts(self) -> Counts:
         """Return exact totals; every commit keeps them, so nothing is counted here."""
@@ -198,13 +208,14 @@ class SqliteReader(ShardReader):
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""
         for row in self._slices(_TRAFFIC, 0):
-            yield self._checked(row, Traffic)
+            if out_of_range(row) is None:
+                yield self._checked(row, Traffic)
 
     def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
         """Yield the records of pages between two positions, the second included."""
         last = self.last_position() if last is None else last
         for rows in self._pieces(_PAGES, after, last):  # one check for many rows
-            records = self._checked([row[2:] for row in rows], list[PageRecord])
+            records = self._page_records([row[2:] for row in rows])
             yield from zip([row[0] for row in rows], records, strict=True)
 
     def elements(
@@ -214,7 +225,7 @@ class SqliteReader(ShardReader):
         last = self.last_position() if last is None else last
         read = self._read_elements
         for _, number, *row in self._slices(_PAGES, after, last):
-            yield self._checked(row, PageRecord), read(number)
+            yield self._record(row, PageRecord), read(number)
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -225,7 +236,7 @@ class SqliteReader(ShardReader):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
         row = self._row(_FIND_PAGE, (seq,))
-        return self._checked(row, PageRecord) if row else None
+        return self._record(row, PageRecord) if row else None
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""
@@ -239,7 +250,7 @@ class SqliteReader(ShardReader):
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""
         for _, *row in self._slices(_CHECKED, 0):
-            yield self._checked(row, PageRecord)
+            yield self._record(row, PageRecord)
 
     def kept_pages(
         self, *, after: int = 0, last: int | None = None
@@ -248,7 +259,7 @@ class SqliteReader(ShardReader):
         last = self.last_position() if last is None else last
         for position, name, start, length, *row in self._slices(_KEPT_PAGES, after, last):
             place = None if name is None else self._checked((name, start, length), ArchivePlace)
-            yield position, self._checked(row, PageRecord), place
+            yield position, self._record(row, PageRecord), place
 
     def segments(self) -> dict[str, int]:
         """Return the valid length of every segment, by name."""
@@ -269,13 +280,13 @@ class SqliteReader(ShardReader):
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped, in the order of arrival."""
         for _, *row in self._slices(_SKIPPED, 0):
-            yield self._checked(row, Skipped)
+            yield self._record(row, Skipped)
 
     def given_up(self) -> Iterator[Skipped]:
         """Yield every URL that was given up, host by host."""
         last = (0, 0)
         while rows := self._rows(_GIVEN_UP, (*last, _SLICE)):
-            yield from (self._checked(row, Skipped) for _, _, *row in rows)
+            yield from (self._record(row, Skipped) for _, _, *row in rows)
             last = rows[-1][:2]
 
     def given_up_hosts(self) -> Iterator[tuple[str, int]]:
@@ -288,11 +299,11 @@ class SqliteReader(ShardReader):
         if place is None:
             return None
         if row := self._row(_FIND_PAGE, place[:1]):
-            return self._checked(row, PageRecord)
+            return self._record(row, PageRecord)
         if row := self._row(_FIND_QUEUED, place):
             return self._entries([row])[0]
         row = self._row(_FIND_SKIPPED, place[:1]) or self._row(_FIND_GIVEN_UP, place[:2])
-        return self._checked(row, Skipped) if row else None
+        return self._record(row, Skipped) if row else None
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
         """Return those of these entries that were recorded or skipped."""
@@ -337,6 +348,12 @@ class SqliteReader(ShardReader):
 
     def _entries(self, rows: list[Row]) -> list[Entry]:
         return checked_entries(self._database, rows)
+
+    def _page_records(self, rows: list[Row]) -> list[PageRecord]:
+        try:
+            return self._checked(rows, list[PageRecord])
+        except StoreError:
+            return [self._record(row, PageRecord) for row in rows]
 
     def _host_counts(self, query: str) -> Iterator[tuple[str, int]]:
         for _, *row in self._slices(query, 0):

@@ -291,7 +291,7 @@ class SqliteStore(SqliteReader, ShardStore):
         if row is not None and (row[0] != 0 or row[1] < CHECKED_ALWAYS):
             wrong = mend_counters(self._database)
             if wrong:
-                self.mended = f"{self.path}: mended wrong counters ({', '.join(wrong)})"
+                self._database.say(f"mended wrong counters ({', '.join(wrong)})")
         self._mark_open(is_open=True)
 
     def _mark_open(self, *, is_open: bool) -> None:
