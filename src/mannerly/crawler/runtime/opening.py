@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import is_for_shards
+from mannerly.crawler.events import StoreMended
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
@@ -104,6 +105,12 @@ class ShardOpener:
         )
         shard.offer(self._first.get(number, []))
         return shard
+
+    def say_mended(self, shards: Iterable[Shard]) -> None:
+        """Tell what was wrong in the stores of shards and is put right."""
+        for shard in shards:
+            for words in shard.store.take_mended():
+                self._common.events.emit(StoreMended(words))
 
     def close(self, shard: Shard) -> None:
         """Release a shard that no engine works on any more."""

@@ -23,7 +23,7 @@ from mannerly.crawler.control import (
     Stop,
     Unpause,
 )
-from mannerly.crawler.events import Events, StoreMended, Watched
+from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
@@ -169,12 +169,8 @@ class Worker:
         self._acknowledged[number] = store.acknowledged
         shard = self._opener.make(number, store, now)
         self.engine.add(shard)
-        self._say_mended(store)
+        self._opener.say_mended([shard])
         catch_up(shard, self.orders.past, now)
-
-    def _say_mended(self, store: ShardStore) -> None:
-        for words in store.take_mended():
-            self._events.emit(StoreMended(words))
 
     @property
     def is_idle(self) -> bool:
@@ -242,8 +238,7 @@ class Worker:
             self._next_card = now + CARD_S
             self._renew()
             self._take_robots(Now(now, self._clock.wall()))
-            for shard in self._shards:
-                self._say_mended(shard.store)
+            self._opener.say_mended(self._shards)
         if now >= self._next_check:
             self._next_check = now + CHECK_S
             require(self._store)
@@ -263,8 +258,7 @@ class Worker:
         """
         try:
             self.engine.stop()
-            for shard in self._shards:
-                self._say_mended(shard.store)
+            self._opener.say_mended(self._shards)
             if self._leases is not None:
                 self._leases.close(Now(self._clock.now(), self._clock.wall()))
         finally:

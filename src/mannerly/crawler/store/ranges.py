@@ -36,7 +36,7 @@ def out_of_range(values: Iterable[object]) -> float | None:
 
 
 class Notes:
-    """What a store has put right, in words, until it is said."""
+    """The repairs of a store, in words, until they are said."""
 
     def __init__(self) -> None:
         self._new: list[str] = []
