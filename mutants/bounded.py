@@ -6,6 +6,7 @@ from .model import Mutant
 
 _TRANSFER = "crawler/fetch/transfer.py"
 _BUDGET = "crawler/runtime/budget.py"
+_LEAVING = "crawler/runtime/test_extract_leaving.py"
 
 BOUNDED = (
     Mutant(
@@ -211,9 +212,49 @@ BOUNDED = (
         ("cli/test_hopeless.py::test_a_site_that_stops_serving_is_given_up",),
     ),
     Mutant(
+        "let the user's function end its helper",
+        "P1",
+        "crawler/page/extract.py",
+        "    except BaseException as error:  # noqa: BLE001 - whatever it is, it costs this page only\n",
+        "    except Exception as error:  # noqa: BLE001 - whatever it is, it costs this page only\n",
+        (f"{_LEAVING}::test_leaving_costs_the_items_of_the_page",),
+    ),
+    Mutant(
+        "let a copy of a helper answer",
+        "P1",
+        "crawler/runtime/helper_process.py",
+        "                if os.getpid() != own_id:\n",
+        "                if os.getpid() < 0:\n",
+        (f"{_LEAVING}::test_harm_to_its_own_process_costs_nothing",),
+    ),
+    Mutant(
+        "mix what the user's function prints with data",
+        "P1",
+        "crawler/runtime/helper_process.py",
+        "        os.dup2(2, 1)\n",
+        "        pass\n",
+        (f"{_LEAVING}::test_crawl_goes_on_and_says_how_many_pages_failed",),
+    ),
+    Mutant(
+        "hide that the user's function failed",
+        "P7",
+        "crawler/shard/reading.py",
+        '        record = record._replace(error=f"{EXTRACT_FAILED}: {items.error}")\n',
+        "        pass\n",
+        (f"{_LEAVING}::test_leaving_costs_the_items_of_the_page",),
+    ),
+    Mutant(
+        "keep the functions of all crawls",
+        "P5",
+        "crawler/page/extract.py",
+        "WeakValueDictionary[str, NamedFunction] = WeakValueDictionary()",
+        "dict[str, NamedFunction] = {}",
+        ("crawler/page/test_extract.py::test_function_is_forgotten_with_its_crawl",),
+    ),
+    Mutant(
         "lose the links of a page whose helper dies",
         "P1",
-        "crawler/runtime/offload.py",
+        "crawler/runtime/helpers.py",
         "TRIES = 2  #",
         "TRIES = 1  #",
         ("crawler/runtime/test_offload.py::test_work_is_done_again_when_its_helper_dies",),

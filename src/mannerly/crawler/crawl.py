@@ -57,7 +57,7 @@ from mannerly.crawler.inspection.seeds import (
 from mannerly.crawler.inspection.status import totals
 from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.options.values import OptionError, from_keywords
-from mannerly.crawler.page.extract import is_only_here, name_of
+from mannerly.crawler.page.extract import NamedFunction, is_only_here
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
 from mannerly.crawler.runtime.delivery import PageQueue
@@ -178,7 +178,10 @@ class Crawl(StoredCrawl):
         **options: Unpack[CrawlOptions],
     ) -> None:
         base = CrawlSettings(politeness=politeness or Settings())
-        given = from_keywords(_with_named_function(options))
+        self._function = _named_function(options)  # kept: `extract.load` finds it while it is here
+        if self._function is not None:
+            options["extract"] = self._function.name
+        given = from_keywords(options)
         location = None if data_dir is None else _absolute(data_dir)
         texts = [seeds] if isinstance(seeds, str) else list(seeds)
         member: Membership | None = None
@@ -588,22 +591,22 @@ def run_crawl(
         )
 
 
-def _with_named_function(options: CrawlOptions) -> CrawlOptions:
-    """Return the options with the name of the extract function in place of the function.
+def _named_function(options: CrawlOptions) -> NamedFunction | None:
+    """Return the extract function with its name, if the program has passed a function.
 
     Raises:
         OptionError: other processes cannot import it, and there are to be some.
     """
     function = options.get("extract")
     if function is None or isinstance(function, str):
-        return options
-    name = name_of(function)  # type: ignore[arg-type]
-    if is_only_here(name) and (options.get("processes") or 1) > 1:
+        return None
+    named = NamedFunction(function)  # type: ignore[arg-type]
+    if is_only_here(named.name) and (options.get("processes") or 1) > 1:
         raise OptionError(
             "extract: other processes cannot import this function: put it into a module, or use "
             "processes=1"
         )
-    return {**options, "extract": name}
+    return named
 
 
 def _absolute(location: str | Path) -> str | Path:

@@ -177,6 +177,7 @@ GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
 """Reasons for which URLs are given up: they were wanted, and could not be fetched."""
 
 
+EXTRACT_FAILED = "extract_failed"  # the error of a page without items, with the cause after ": "
 CRASHED = "crashes_parser"  # the error of a page that ended two processes that read it
 
 

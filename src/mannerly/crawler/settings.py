@@ -177,13 +177,18 @@ class CrawlSettings:
     parse_limit: int = _option(
         256, "Start no request while this many big pages wait for a parse helper.", low=1
     )
-    parse_processes: int = _option(2, "Maximum helper processes that parse big pages.", low=1)
+    parse_processes: int = _option(
+        2, "Maximum helper processes that parse big pages, and as many for `extract`.", low=1
+    )
     check_limit: int = _option(
         512, "Maximum URLs that a shard of a directory looks up at once.", low=1
     )
     governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
     extract: str | None = _option(
         None, "Function that makes items of pages: FILE.py:FUNCTION or MODULE:FUNCTION."
+    )
+    extract_timeout_s: float = _option(
+        60.0, "Time limit of the extract function for one page.", low=0.001
     )
     keep_bodies: bool = _option(
         False, "Keep every answer as it was received, in WARC segments beside the state."

@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape
 
+from mannerly.crawler.model import EXTRACT_FAILED
 from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 
 from .whole import whole_file
@@ -40,7 +41,7 @@ def is_listed(record: PageRecord) -> bool:
     return (
         record.status is not None
         and 200 <= record.status < 300
-        and record.error is None
+        and (record.error or "").partition(":")[0] in ("", EXTRACT_FAILED)
         and media_type(record.content_type) in HTML_TYPES
         and record.canonical in (None, record.url)
         and not record.noindex

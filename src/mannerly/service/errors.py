@@ -100,7 +100,7 @@ def _kind(record: PageRecord) -> str:
     """Return the code of an error: the status of an answer, else the reason; nothing: no error."""
     if record.status is not None and record.status >= _FAILED_FROM:
         return str(record.status)
-    return record.error or ""
+    return (record.error or "").partition(": ")[0]
 
 
 def _words(kind: str) -> str:

@@ -2,58 +2,80 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.exports.stored_example import PAGES
 
-from mannerly.crawler.page.extract import ExtractError, Extractor, is_only_here, load, name_of
+from mannerly.crawler.page.extract import (
+    ExtractError,
+    NamedFunction,
+    extracted_by,
+    is_only_here,
+    load,
+)
+from mannerly.crawler.page.extracting import ExtractHere, Extracting
 from mannerly.crawler.page.page import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 BODY = b"<html><main><h1>Head</h1><p class=price>9</p><p class=price>8</p> some more words</main>"
 RECORD = PAGES[0]._replace(content_type="text/html")
 
 
-@pytest.fixture
-def extractor() -> Iterator[Callable[[Callable[[Page], object]], Extractor]]:
-    made: list[Extractor] = []
+Make = Callable[..., ExtractHere]
 
-    def make(function: Callable[[Page], object], longest_s: float = 30.0) -> Extractor:
-        made.append(Extractor(name_of(function), longest_s=longest_s))  # type: ignore[arg-type]
-        return made[-1]
+
+@pytest.fixture
+def extractor() -> Iterator[Make]:
+    made: list[tuple[Extracting, NamedFunction]] = []
+
+    def make(function: Callable[[Page], Any], longest_s: float = 30.0) -> ExtractHere:
+        named = NamedFunction(function)
+        made.append((Extracting(named.name, longest_s), named))
+        here = made[-1][0].here
+        assert here is not None, "only this process has the function"
+        return here
 
     yield make
-    for each in made:
+    for each, _ in made:
         each.close()
-
-
-def prices(page: Page) -> list[dict[str, Any]]:
-    return [{"price": int(each.text)} for each in page.select(".price")]
 
 
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
-        (prices, [{"price": 9}, {"price": 8}]),
+        (
+            lambda page: [{"price": int(each.text)} for each in page.select(".price")],
+            [{"price": 9}, {"price": 8}],
+        ),
         (lambda page: {"head": page.select_one("h1").text}, [{"head": "Head"}]),
         (lambda page: None, []),
         (lambda page: [], []),
     ],
 )
 def test_dict_list_and_none_are_items(
-    extractor: Any, function: Callable[[Page], object], wanted: list[dict[str, Any]]
+    extractor: Make, function: Callable[[Page], object], wanted: list[dict[str, Any]]
 ) -> None:
     """One item, several, or none."""
     found = extractor(function)(RECORD, {}, BODY)
 
     assert [json.loads(line) for line in found.items] == wanted
     assert found.error is None
+
+
+class Unspeakable(Exception):  # noqa: N818 - it is raised by a user
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def raising(error: BaseException) -> None:
+    raise error
 
 
 @pytest.mark.parametrize(
@@ -63,21 +85,26 @@ def test_dict_list_and_none_are_items(
         (lambda page: "text", "extract returned str: return dict, list[dict] or None"),
         (lambda page: [{1: 2}], "extract returned dict"),
         (lambda page: {"a": object()}, "TypeError"),
+        (lambda page: raising(SystemExit(0)), "SystemExit: 0"),
+        (lambda page: raising(GeneratorExit()), "GeneratorExit"),
+        (lambda page: raising(MemoryError()), "MemoryError"),
+        (lambda page: raising(Unspeakable()), "Unspeakable"),
     ],
 )
 def test_failure_costs_the_items_of_one_page(
-    extractor: Any, function: Callable[[Page], object], words: str
+    extractor: Make, function: Callable[[Page], object], words: str
 ) -> None:
     """The error is kept on one line, and the next page is none the worse."""
     found = extractor(function)(RECORD, {}, BODY)
 
     assert found.items == []
+    assert found.error is not None
     assert words in found.error
     assert "\n" not in found.error
 
 
 def test_function_that_hangs_is_named_and_ended(
-    extractor: Any, capfd: pytest.CaptureFixture[str]
+    extractor: Make, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """After a second it is named, with its page; after its time it is ended."""
 
@@ -87,10 +114,51 @@ def test_function_that_hangs_is_named_and_ended(
 
     found = extractor(hanging, longest_s=2.0)(RECORD, {}, BODY)
 
-    assert found.error == "took longer than 2 s"
+    assert found.error == "TimeoutError: took longer than 2 s"
     said = capfd.readouterr().err
     assert "hanging" in said
     assert RECORD.url in said
+
+
+def test_end_of_the_time_never_comes_after_the_function(extractor: Make) -> None:
+    """A function that returns in the instant at which it is ended has items, or an error."""
+    call = extractor(lambda page: time.sleep(0.008), longest_s=0.008)
+
+    found = [call(RECORD, {}, BODY) for _ in range(40)]
+
+    assert {each.error for each in found} <= {None, "TimeoutError: took longer than 0.008 s"}
+
+
+def test_interrupt_of_the_program_is_no_failure_of_its_function(extractor: Make) -> None:
+    """Ctrl-C while the function runs in the main thread ends the program."""
+    with pytest.raises(KeyboardInterrupt):
+        extractor(lambda page: raising(KeyboardInterrupt()))(RECORD, {}, BODY)
+
+
+def test_function_is_forgotten_with_its_crawl() -> None:
+    """A program that crawls for ever does not collect functions."""
+    named = NamedFunction(lambda page: None)
+    name = named.name
+    assert load(name) is named.function
+
+    del named
+    gc.collect()
+
+    with pytest.raises(ExtractError, match="pass it again"):
+        load(name)
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(0)", "1 / 0", "import no_such_module"])
+def test_file_that_cannot_be_loaded_is_an_error_of_each_page(tmp_path: Path, code: str) -> None:
+    """In a helper it is one of the page, in words; before the first request it is refused."""
+    file = tmp_path / "broken.py"
+    file.write_text(f"{code}\ndef extract(page): ...\n")
+
+    items, error = extracted_by(f"{file}:extract", RECORD, {}, BODY)
+
+    assert items == []
+    assert error is not None
+    assert "broken.py cannot be loaded" in error
 
 
 def test_function_of_a_file_is_loaded_with_its_neighbours(tmp_path: Path) -> None:
@@ -123,8 +191,8 @@ def test_name_that_leads_nowhere_is_refused(name: str, words: str) -> None:
 
 def test_function_that_can_be_imported_has_a_name_for_every_process() -> None:
     """A lambda has one for this process only."""
-    assert name_of(json.loads) == "json:loads"  # type: ignore[arg-type]
-    assert is_only_here(name_of(lambda page: None))
+    assert NamedFunction(json.loads).name == "json:loads"
+    assert is_only_here(NamedFunction(lambda page: None).name)
 
 
 def test_page_has_text_markdown_and_json() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Request
     from mannerly.crawler.runtime.delivery import Delivered
-    from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.elsewhere import PageReading
 
 PAGES = 60
 WORKERS = 8
@@ -61,9 +61,9 @@ def _no_bodies() -> None:
 
 
 @pytest.fixture
-def helpers() -> Iterator[Offload[Reading]]:
+def helpers() -> Iterator[Offload[PageReading]]:
     """One parse helper."""
-    offload: Offload[Reading] = Offload(1)
+    offload: Offload[PageReading] = Offload(1)
     yield offload
     offload.close()
 
@@ -72,7 +72,7 @@ def engine_for(
     body: bytes,
     *,
     memory: BodyMemory,
-    offload: Offload[Reading] | None = None,
+    offload: Offload[PageReading] | None = None,
     delivery: Delivery | None = None,
     pages: int = PAGES,
 ) -> Engine:
@@ -131,7 +131,9 @@ def test_a_page_that_was_read_leaves_no_body_behind() -> None:
     assert (Body.alive, memory.used) == (0, 0)
 
 
-def test_a_page_that_a_helper_reads_is_counted_until_it_is_read(helpers: Offload[Reading]) -> None:
+def test_a_page_that_a_helper_reads_is_counted_until_it_is_read(
+    helpers: Offload[PageReading],
+) -> None:
     """With the copies that reading it takes; then neither it nor its count is left."""
     memory, most = BodyMemory(), 0
     body = LINKS[: LINKS.index(b'<a href="/5"')] + b" " * BIG_BYTES

@@ -19,7 +19,8 @@ from tests.crawler.runtime.harness import eventually
 
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.parsed import HELPER_DIED, ParsedPage, ParseFailed
-from mannerly.crawler.runtime.offload import STARTS, Offload
+from mannerly.crawler.runtime.helpers import STARTS
+from mannerly.crawler.runtime.offload import Offload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.runtime.offload import Offload
-from mannerly.crawler.shard.elsewhere import Reading
+from mannerly.crawler.shard.elsewhere import PageReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,22 +21,22 @@ URLS = [f"https://a.example/{number}" for number in range(12)]
 BIG = FakeReply(body=b"<p>" * (BIG_BYTES // 3 + 1), headers={"content-type": "text/html"})
 
 
-class Held(Offload[Reading]):
+class Held(Offload[PageReading]):
     """Helpers that do nothing until they are let go."""
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.line: list[tuple[Reading, Callable[[], object]]] = []
+        self.line: list[tuple[PageReading, Callable[[], object]]] = []
         self.is_held = True
 
     @property
     def pending(self) -> int:
         return len(self.line)
 
-    def give(self, tag: Reading, work: Callable[[], object], size: int = 0) -> None:
+    def give(self, tag: PageReading, work: Callable[[], object], size: int = 0) -> None:
         self.line.append((tag, work))
 
-    def collect(self) -> list[tuple[Reading, object]]:
+    def collect(self) -> list[tuple[PageReading, object]]:
         if self.is_held:
             return []
         done, self.line = self.line, []

@@ -61,7 +61,7 @@ def workers() -> list[int]:
 def helpers() -> list[int]:
     """Return the helpers of this process and of its workers."""
     parents = [os.getpid(), *workers()]
-    return [pid for parent in parents for pid in children(parent) if _runs(pid, "offload")]
+    return [pid for parent in parents for pid in children(parent) if _runs(pid, "helper_process")]
 
 
 def _runs(pid: int, module: str) -> bool:

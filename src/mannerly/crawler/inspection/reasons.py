@@ -59,6 +59,7 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "cut_at_cap": "body cut at --max-bytes",
     "truncated": ("compressed body that ends early", "compressed bodies that end early"),
     "body_incomplete": ("incomplete body", "incomplete bodies"),
+    "extract_failed": "no items: the extract function failed",
     "parse_failed": "not parsed: the parser failed",
     "crashes_parser": "not parsed: it crashed the parser twice",
     "links_capped": "more links than are read from one page",
@@ -121,7 +122,8 @@ def error_words(error: str, count: int = 1) -> str:
     """Return words for the error of `count` records, or for why a host was given up."""
     if error not in _FAILED and (latest := _LATEST.search(error)) is not None:
         return error.replace(latest[0], f"latest: {_words(_FAILED, latest[1], 1)}")
-    return _words(_FAILED, error, count)
+    code, colon, detail = error.partition(": ")
+    return _words(_FAILED, code, count) + colon + detail
 
 
 def _words(table: dict[str, str | tuple[str, str]], reason: str, count: int) -> str:

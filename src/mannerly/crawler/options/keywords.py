@@ -118,6 +118,7 @@ class CrawlOptions(TypedDict, total=False):
     check_limit: int | None
     governor: bool | None
     extract: str | Callable[..., object] | None
+    extract_timeout: float | None
     keep_bodies: bool | None
     segment_size: int | str | None
     durable: bool | None

@@ -474,7 +474,8 @@ def _resources() -> tuple[Option, ...]:
         Option(
             "parse_processes",
             ValueKind.INTEGER,
-            "Maximum helper processes that parse big pages, in each process (default 2).",
+            "Maximum helper processes that parse big pages, and as many for --extract, in each "
+            "process (default 2).",
             "parse_processes",
             "N",
             is_advanced=True,
@@ -503,6 +504,14 @@ def _resources() -> tuple[Option, ...]:
             "extract",
             "FUNCTION",
             project_use=ProjectUse.NONE,
+        ),
+        Option(
+            "extract_timeout",
+            ValueKind.NUMBER,
+            "Seconds that the extract function may take for one page; then the page has no items "
+            "(default 60).",
+            "extract_timeout_s",
+            "S",
         ),
         Option(
             "keep_bodies",

@@ -1,12 +1,9 @@
-"""Run the user's extract function on a page: `page -> dict | list[dict] | None`.
+"""The user's extract function: `page -> dict | list[dict] | None`, on pages with a status of 2xx.
 
-It runs in the crawl's own loop, on pages with a status of 2xx, so nothing has to be copied; what it
-returns is committed with the page, exactly once. An exception costs the page its items, and is
-counted and shown.
-
-While it runs, the crawl does nothing else. So a thread watches it: after a second it says which
-function works on which page, and after `LONGEST_S` the function is ended by an exception. One that
-does not return from C code (a regular expression without an end) cannot be ended, only named.
+It runs in helper processes (`runtime.offload`), so that it cannot stop, end or break the crawl. A
+function that other processes cannot import runs in this one (`extracting`). What it returns is
+committed with the page, exactly once. Any failure costs the page its items, is the error of its
+record, and is counted and shown.
 
     my_items.py:extract     a function in a file; the file's folder can be imported from
     package.items:extract   a function of an installed module
@@ -18,16 +15,17 @@ import importlib
 import importlib.util
 import sys
 import threading
-import time
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from mannerly.crawler.model import PageItems
 
 from .page import Page
-from .parsed import clean_line
+from .parsed import CodeFailed, ParseFailed, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,32 +34,54 @@ if TYPE_CHECKING:
 
     Extract: TypeAlias = Callable[[Page], dict[str, Any] | list[dict[str, Any]] | None]
 
-SLOW_S = 1.0  # then it is said, and again after twice as long
-LONGEST_S = 30.0
-
 _HERE = "here:"  # the beginning of the names of functions that only this process has
-_here: dict[str, Extract] = {}
+
+Answer: TypeAlias = "tuple[list[bytes], str | None]"
+"""The items of a page and the error, as plain values: a helper may have lost its modules."""
 
 
 class ExtractError(ValueError):
     """The function cannot be used: it is not there, or other processes cannot import it."""
 
 
-class ExtractTimeout(BaseException):
-    """The extract function took too long."""
+class NamedFunction:
+    """A function and a name by which `load` finds it: in every process, if it can be imported.
+
+    A function that only this process has is found for as long as this object is kept.
+    """
+
+    __slots__ = ("__weakref__", "function", "name")
+
+    def __init__(self, function: Extract) -> None:
+        self.function = function
+        self.name = _name_of(function)
+        if is_only_here(self.name):
+            _here[self.name] = self
 
 
-def name_of(function: Extract) -> str:
-    """Return a name by which `load` finds a function: in every process, if it can be imported."""
-    module, name = function.__module__, function.__qualname__
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if module != "__main__" and found is function:
-        return f"{module}:{name}"
-    text = f"{_HERE}{name}-{id(function)}"
-    _here[text] = function
-    return text
+_here: WeakValueDictionary[str, NamedFunction] = WeakValueDictionary()
+
+
+def _name_of(function: Extract) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = sys.modules.get(getattr(function, "__module__", None) or "__main__")
+    if module is not None and module.__name__ != "__main__" and name.isidentifier():
+        is_found = getattr(module, name, None) is function
+        file = Path(getattr(module, "__file__", None) or "/")
+        depth = module.__name__.count(".") + (file.stem == "__init__")
+        # Other processes do not import from the working directory.
+        if is_found and not _is_working_directory(file.parents[min(depth, len(file.parents) - 1)]):
+            return f"{module.__name__}:{name}"
+        if is_found and file.suffix == ".py" and not depth:
+            return f"{file.absolute()}:{name}"
+    return f"{_HERE}{name}-{id(function)}"
+
+
+def _is_working_directory(folder: Path) -> bool:
+    try:
+        return folder.resolve() == Path.cwd().resolve()
+    except OSError:  # it was removed
+        return False
 
 
 def is_only_here(name: str) -> bool:
@@ -75,8 +95,8 @@ def load(name: str) -> Extract:
     Raises:
         ExtractError: there is none; the message says what to write.
     """
-    if name in _here:
-        return _here[name]
+    if (kept := _here.get(name)) is not None:
+        return kept.function
     place, colon, function = name.rpartition(":")
     if is_only_here(name) or not colon or not place or not function.isidentifier():
         raise ExtractError(
@@ -119,76 +139,84 @@ def _from_module(name: str) -> object:
 def _run(load_module: Callable[[], object], name: str) -> object:
     try:
         return load_module()
-    except Exception as error:
-        raise ExtractError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ExtractError(f"{name} cannot be loaded: {_words(error)}") from error
 
 
-class Extractor:
-    """Calls the function, page by page. Close it to end its thread."""
+# ---------------------------------------------------------------------- in helper processes
 
-    def __init__(self, name: str, *, longest_s: float = LONGEST_S) -> None:
-        self.name = shown(name)
-        self._function = load(name)
-        self._encode = msgspec.json.Encoder().encode
-        self._longest_s = longest_s
-        self._thread_id = 0
-        self._page: tuple[str, float] | None = None  # what it works on, and since when
-        self._is_closed = threading.Event()
-        self._watch = threading.Thread(target=self._watched, name="mannerly-extract", daemon=True)
-        self._watch.start()
 
-    def __call__(self, record: PageRecord, headers: Mapping[str, str], body: bytes) -> PageItems:
-        """Return the items of a page, or why there are none."""
-        self._thread_id = threading.get_ident()
-        self._page = (record.url, time.monotonic())
-        try:
-            found = self._function(Page(record, headers, body))
-            self._page = None
-            return PageItems(self._lines(found))
-        except ExtractTimeout:
-            return PageItems([], f"took longer than {self._longest_s:g} s")
-        except MemoryError:
+def work_on(
+    name: str, record: PageRecord, headers: Mapping[str, str], body: bytes
+) -> partial[Answer]:
+    """Return the call of a function on a page, as a value for another process."""
+    return partial(extracted_by, name, record, headers, body)
+
+
+def prepare(name: str) -> None:
+    """Load a function in a new helper. If that fails, it fails again on every page, with words."""
+    try:
+        _loaded(name)
+    except BaseException:  # noqa: BLE001 - whatever the user's module does
+        return
+
+
+def extracted_by(name: str, record: PageRecord, headers: Mapping[str, str], body: bytes) -> Answer:
+    """Return the items of a page, or why there are none. This runs in a helper.
+
+    Raises:
+        MemoryError: this process has too little.
+    """
+    try:
+        return _lines(_loaded(name)(Page(record, headers, body))), None
+    except MemoryError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it costs this page only
+        return [], _words(error)
+
+
+_loaded = lru_cache(maxsize=None)(load)
+
+
+def items_of(result: object) -> PageItems:
+    """Return the items of a page from the result of its `work_on`."""
+    if isinstance(result, CodeFailed | ParseFailed):
+        return PageItems([], clean_line(result.reason))
+    return PageItems(*result)  # type: ignore[misc]
+
+
+def items_here(function: Extract, page: Page) -> PageItems:
+    """Return the items of a page, or why there are none. This runs in the crawl's process.
+
+    Raises:
+        KeyboardInterrupt: in the main thread, where it is the wish of the program's user.
+    """
+    try:
+        return PageItems(_lines(function(page)))
+    except BaseException as error:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and isinstance(error, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it costs this page only
-            return PageItems([], clean_line(f"{type(error).__name__}: {error}"))
-        finally:
-            self._page = None
+        return PageItems([], _words(error))
 
-    def close(self) -> None:
-        """End the thread."""
-        self._is_closed.set()
 
-    def _lines(self, found: object) -> list[bytes]:
-        items = found if isinstance(found, list) else [] if found is None else [found]
-        for item in items:
-            if not isinstance(item, dict) or not all(isinstance(key, str) for key in item):
-                kind = type(item).__name__
-                raise TypeError(f"extract returned {kind}: return dict, list[dict] or None")
-        return [self._encode(item) for item in items]
+_encode = msgspec.json.Encoder().encode
 
-    def _watched(self) -> None:
-        next_s = SLOW_S
-        while not self._is_closed.wait(SLOW_S / 4):
-            page = self._page
-            took_s = 0.0 if page is None else time.monotonic() - page[1]
-            if page is None or took_s < SLOW_S:
-                next_s = SLOW_S
-            elif took_s >= self._longest_s:
-                self._interrupt(page)
-            elif took_s >= next_s:
-                next_s = 2 * took_s
-                text = f"the extract function {self.name} has worked for {took_s:.0f} s on"
-                print(  # noqa: T201 - the loop that shows everything else waits
-                    f"mannerly: {text} {clean_line(page[0])}; the crawl waits for it",
-                    file=sys.stderr,
-                    flush=True,
-                )
 
-    def _interrupt(self, page: tuple[str, float]) -> None:
-        """Raise an exception in the function, unless it has just ended."""
-        if self._page is page:
-            import ctypes  # rarely needed
+def _lines(found: object) -> list[bytes]:
+    items = found if isinstance(found, list) else [] if found is None else [found]
+    for item in items:
+        if not isinstance(item, dict) or not all(isinstance(key, str) for key in item):
+            kind = type(item).__name__
+            raise TypeError(f"extract returned {kind}: return dict, list[dict] or None")
+    return [_encode(item) for item in items]
 
-            thread = ctypes.c_ulong(self._thread_id)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(ExtractTimeout))
-            self._is_closed.wait(SLOW_S)
+
+def _words(error: BaseException) -> str:
+    """Return an exception on one line; its text is code of the user, too."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - see above
+        text = ""
+    return clean_line(f"{kind}: {text}" if text else kind)

@@ -59,6 +59,12 @@ HELPER_DIED = ParseFailed("helper_died")
 """The result of work that ended every process that was asked to do it."""
 
 
+class CodeFailed(NamedTuple):
+    """The user's code gave no result for a page: it took too long, or ended its process."""
+
+    reason: str
+
+
 class Element(Protocol):
     """One element, of any parser."""
 

@@ -13,6 +13,7 @@ from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.options.secrets import revealed
+from mannerly.crawler.page.extracting import Extracting
 from mannerly.crawler.page.links import HrefMemory
 from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.store.base import Manifest
@@ -44,6 +45,12 @@ def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:
         follows=settings.follow,
         text_digest=settings.text_digest,
     )
+
+
+def extracting(settings: CrawlSettings) -> Extracting | None:
+    """Return the extract function of a crawl; None: it has none."""
+    name = settings.extract
+    return None if name is None else Extracting(name, settings.extract_timeout_s)
 
 
 def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:

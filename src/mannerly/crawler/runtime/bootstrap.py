@@ -56,6 +56,7 @@ def main(module: str, descriptor: int | None = None) -> None:
 
 def _socket(descriptor: int | None) -> socket.socket:
     if descriptor is not None:
+        os.set_inheritable(descriptor, False)
         return socket.socket(fileno=descriptor)
     share = sys.stdin.buffer.read()
     return socket.fromshare(share)  # type: ignore[attr-defined,no-any-return,unused-ignore]

@@ -40,6 +40,7 @@ BOOTSTRAP = Path(__file__).absolute().with_name("bootstrap.py")
 _LENGTH = struct.Struct("!Q")
 _PIECE = 256 * 1024  # bytes asked for at once
 _KILLED_S = 1.0  # for a process to end that was killed
+_DONT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)  # saves a system call for each message
 _SHORT_S = 0.02  # while there is something to send and to read: the time for each in turn
 
 
@@ -49,6 +50,7 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._timeout_s: float | None = -1.0
+        self._piece = memoryview(bytearray(_PIECE))  # a new one for each would cost page faults
         self._incoming = bytearray()
         self._outgoing: deque[memoryview] = deque()  # not copied: a message may be a large page
         self.is_ended = False  # the other side is gone; its earlier messages can still be received
@@ -75,9 +77,10 @@ class Channel:
         deadline = time.monotonic() + timeout_s if timeout_s else 0.0
         try:
             while self._outgoing:
-                self._set_timeout(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
+                if timeout_s or not _DONT_WAIT:
+                    self._set_timeout(max(0.0, deadline - time.monotonic()) if timeout_s else 0.0)
                 rest = self._outgoing[0]
-                rest = rest[self._socket.send(rest[:_PIECE]) :]
+                rest = rest[self._socket.send(rest[:_PIECE], 0 if timeout_s else _DONT_WAIT) :]
                 if rest:
                     self._outgoing[0] = rest
                 else:
@@ -129,14 +132,14 @@ class Channel:
         if self.is_ended:
             return False
         try:
-            piece = self._socket.recv(_PIECE)
+            size = self._socket.recv_into(self._piece)
         except (BlockingIOError, TimeoutError):
             return False
         except OSError:
-            piece = b""
-        self.is_ended = not piece
-        self._incoming += piece
-        return bool(piece)
+            size = 0
+        self.is_ended = not size
+        self._incoming += self._piece[:size]
+        return size > 0
 
     def _next(self) -> list[Any]:
         """Return the next message, if it is complete; otherwise an empty list."""
@@ -194,9 +197,7 @@ class Child:
         """Kill the process, and those that it has started, without waiting."""
         if self._process.poll() is not None:
             return
-        if sys.platform != "win32" and self.group == 0:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+        self._kill_group()
         self._process.kill()
 
     def end(self, timeout_s: float = 0.0) -> None:
@@ -210,7 +211,14 @@ class Child:
             self.kill()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_KILLED_S)
-        _running.discard(self)
+        if self in _running:
+            _running.discard(self)
+            self._kill_group()  # it may have left others behind
+
+    def _kill_group(self) -> None:
+        if sys.platform != "win32" and self.group == 0:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End the process and close its channel; closing twice is harmless."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.model import Fetched, InFlight, Request
-    from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.elsewhere import PageReading
     from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
@@ -99,7 +99,7 @@ class Engine:
         workers: int,
         governed: bool = True,
         rhythm: Rhythm | None = None,
-        offload: Offload[Reading] | None = None,
+        offload: Offload[PageReading] | None = None,
         parse_limit: int = 256,
         delivery: Delivery | None = None,
         events: Events | None = None,
@@ -411,19 +411,20 @@ class Engine:
         if self._leases is not None and shard.parts.shared is not None:
             self._leases.remove(shard.parts.shared, self._now())
 
-    def _collect(self, offload: Offload[Reading]) -> None:
+    def _collect(self, offload: Offload[PageReading]) -> None:
         """Take the results of pages that were parsed in other processes."""
         if not self.shards.stale and not any(shard.flights.reading for shard in self._shards):
             return
         now = self._now()
-        for (flight, answer, outcome), work in offload.collect():
+        for reading, work in offload.collect():
+            flight, answer = reading.flight, reading.answer
             self._memory.held -= answer_bytes(_READING, answer)
             if self.shards.is_stale(flight):
                 continue
-            if self._by_number[flight.shard].read(flight, answer, outcome, work, now):
+            if self._by_number[flight.shard].read(reading, work, now):
                 self._budget.give_back(1)
-            elif flight.stage is _DELIVERED:
-                self._memory.held += answer_bytes(_DELIVERED, answer)
+            elif flight.stage in (_READING, _DELIVERED):
+                self._memory.held += answer_bytes(flight.stage, answer)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.events import Events, Watched
     from mannerly.crawler.model import Candidate, Now
-    from mannerly.crawler.page.extract import Extractor
+    from mannerly.crawler.page.extracting import Extracting
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.answers import AnswerArchive
@@ -43,7 +43,7 @@ class ShardParts(NamedTuple):
     events: Events
     reader: PageReader
     consumer: Consumer | None
-    extract: Extractor | None
+    extract: Extracting | None
     watched: Watched
     leases: Leases | None  # None: no other crawl can want these hosts
 

@@ -29,12 +29,11 @@ from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.model import Now
-from mannerly.crawler.page.extract import Extractor
 from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import fetch_settings, rules_of
+from .beginning import extracting, fetch_settings, rules_of
 from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
@@ -42,7 +41,7 @@ from .engine import Engine
 from .messages import machine, worker_id
 from .neighbours import in_use, join_others
 from .news import News
-from .offload import Offload
+from .offload import Offload, code_role
 from .opening import ShardOpener, ShardParts, catch_up
 from .order_book import OrderBook
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.shard.elsewhere import Reading
+    from mannerly.crawler.shard.elsewhere import PageReading
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, ShardStore
@@ -100,15 +99,17 @@ class Worker:
         self._guard = NetworkGuard(allow_net=settings.allow_net)
         self._open_network(manifest.seeds)
         self._fetcher = self._make_fetcher(workers, memory)
-        self._offload: Offload[Reading] = Offload(
-            settings.parse_processes, max_bytes=settings.max_bytes
+        self._extract = extracting(settings)
+        self._offload: Offload[PageReading] = Offload(
+            settings.parse_processes,
+            max_bytes=settings.max_bytes,
+            code=code_role(settings.parse_processes, self._extract),
         )
         self._delivery: Delivery | None = None
         self._acknowledged: dict[int, AbstractSet[int]] = {}  # before this run, by shard
         if deliver is not None:
             self._delivery = Delivery(deliver, self._acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
-        self._extract = None if settings.extract is None else Extractor(settings.extract)
         self._events = events = Events()
         self.news = News(events, watched) if watched is not Watched.NO else None
         common = ShardParts(

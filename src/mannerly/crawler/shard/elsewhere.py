@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,18 +11,27 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 
-Reading: TypeAlias = "tuple[InFlight, Fetched, Outcome]"
-"""A request whose page is parsed in another process; it comes back with the result."""
+
+class PageReading(NamedTuple):
+    """A request whose page is read in another process; it comes back with the result."""
+
+    flight: InFlight
+    answer: Fetched
+    outcome: Outcome
+    found: Harvest | None = None  # if it was parsed: only the user's code runs on it
 
 
 class PageReader(Protocol):
-    """Parses pages that are too long for the loop (`runtime.offload`)."""
+    """Works on pages in other processes (`runtime.offload`)."""
 
-    def give(self, tag: Reading, work: Callable[[], object], size: int) -> None:
+    def give(self, tag: PageReading, work: Callable[[], object], size: int) -> None:
         """Give work to another process; the result comes back through `Shard.read` with its tag.
 
         `size` is that of the body, in bytes.
         """
+
+    def run(self, tag: PageReading, work: Callable[[], object], size: int, page: str) -> None:
+        """The same for work that runs the user's code; `page` is the URL."""
 
 
 class PageResult(NamedTuple):
@@ -31,7 +40,7 @@ class PageResult(NamedTuple):
     outcome: Outcome
     latency_s: float
     found: Harvest
-    is_local: bool  # it failed on our side: that says nothing about the host
+    is_local: bool = False  # it failed on our side: that says nothing about the host
     exchange: RawExchange | None = None  # if answers are kept
 
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import HostPlaces, ShardMeasured, UrlsDropped, UrlsHeldBack
+from mannerly.crawler.events import (
+    HostPlaces,
+    ItemsExtracted,
+    ShardMeasured,
+    UrlsDropped,
+    UrlsHeldBack,
+)
 from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.first_contacts import FirstContacts
@@ -49,7 +55,8 @@ if TYPE_CHECKING:
         RawExchange,
         RobotsRecord,
     )
-    from mannerly.crawler.page.extract import Extractor
+    from mannerly.crawler.page.extracting import Extracting
+    from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
@@ -99,7 +106,7 @@ class Parts:
     refusals: dict[int, int] = field(default_factory=dict)  # by seq, with `refusal_retries` only
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept
-    extract: Extractor | None = None  # None: nothing is extracted
+    extract: Extracting | None = None  # None: nothing is extracted
     warming: Warming | None = None  # None: a page is asked for once
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
@@ -178,6 +185,17 @@ class Parts:
         """Archive the answer of an entry that is in the batch."""
         if self.archive is not None:
             self.batch.kept[entry.seq] = self.archive.keep(entry.url, exchange, wall)
+
+    def keep_found(self, entry: Entry, found: Harvest, exchange: RawExchange | None) -> None:
+        """Put into the batch what a page has beside its record: answer, items, elements."""
+        if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
+            self.keep(entry, exchange, found.record.fetched_at)
+        items, elements = found.items, found.elements
+        if items is not None:
+            self.batch.items[entry.seq] = items
+            self.emit(ItemsExtracted(len(items.items), items.error))
+        if elements is not None:
+            self.keep_elements(entry, elements)
 
     def why_it_rests(self, host: str) -> Reason:
         """Return what a host waits for of which only retries are left."""

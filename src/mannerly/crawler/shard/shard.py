@@ -30,13 +30,13 @@ from mannerly.crawler.store.base import Batch
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
-from .elsewhere import PageResult
+from .elsewhere import PageReading, PageResult
 from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
 from .given_up import dropped_because
 from .judge import Judge
 from .looks import HostLooks, NextWaits
 from .parts import make_parts
-from .reading import credible, harvest_safely
+from .reading import credible, given_back, harvest_safely, is_given
 from .remaining import Remaining
 from .requests import RequestMaker
 from .upkeep import upkeep
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, FetchError, InFlight, Now, RobotsRecord
-    from mannerly.crawler.page.extract import Extractor
+    from mannerly.crawler.page.extracting import Extracting
     from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Committed, ShardStore
@@ -84,7 +84,7 @@ class Shard:
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
         archive: AnswerArchive | None = None,
-        extract: Extractor | None = None,
+        extract: Extracting | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
         leases: Leases | None = None,
@@ -210,17 +210,19 @@ class Shard:
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
-            self._reader.give((flight, answer, outcome), follows.work, len(answer.body))
+            self._reader.give(PageReading(flight, answer, outcome), follows.work, len(answer.body))
         else:
             is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
         return is_page_again
 
-    def read(
-        self, flight: InFlight, answer: Fetched, outcome: Outcome, work: object, now: Now
-    ) -> bool:
-        """A page that was parsed elsewhere has come back; return whether it is asked for again."""
-        return self._harvest(flight, answer, outcome, now, work)
+    def read(self, reading: PageReading, work: object, now: Now) -> bool:
+        """A page that was read elsewhere has come back; return whether it is asked for again."""
+        flight, answer, outcome, found = reading
+        if found is None:
+            return self._harvest(flight, answer, outcome, now, work)
+        self._finish(flight, answer, given_back(reading, found, work), now)
+        return False
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
@@ -235,15 +237,9 @@ class Shard:
         self.flights.settle(flight)
         if self._lacked:
             self._lacked.pop(entry.seq, None)
-        record, candidates, passed_over, _, elements, is_unchanged, _, items = found
+        record, candidates, passed_over, _, _, is_unchanged, _, _ = found
         parts.batch.pages.append((entry, record))
-        if exchange is not None and not is_unchanged:  # else its last whole answer stays
-            parts.keep(entry, exchange, record.fetched_at)
-        if items is not None:
-            parts.batch.items[entry.seq] = items
-            self._emit(told.ItemsExtracted(len(items.items), items.error))
-        if elements is not None:
-            parts.keep_elements(entry, elements)
+        parts.keep_found(entry, found, exchange)
         if parts.rechecks.is_on:
             parts.rechecks.settled(entry, found, parts.batch)
         if candidates or entry.host in parts.shares:
@@ -282,6 +278,10 @@ class Shard:
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
             found = harvest_safely(entry, answer, self.parts, now, None, failure)
+        extract = self.parts.extract
+        if extract is not None and is_given(flight, answer, outcome, found, extract, self._reader):
+            self.flights.read(flight)
+            return False
         result = PageResult(outcome, answer.latency_s, found, failure is not None, answer.exchange)
         self._finish(flight, answer, result, now)
         return False
