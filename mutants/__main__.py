@@ -1,4 +1,8 @@
-"""`python -m mutants [--only TEXT] [--jobs N]`: apply each mutant, print which test noticed it."""
+"""`python -m mutants [--only TEXT] [--rows [ROW …]] [--jobs N]`: print which tests notice mutants.
+
+With --rows those of the rows of docs/requirements.md run, or of some of them, and the column of
+mutants of that page is written.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from .catalogue import MUTANTS
 from .model import Fate, Mutant, Result
+from .requirements import NO_CODE, PAGE, filled, mutants_of, rows
 from .run import Tree
 
 
@@ -20,8 +25,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose name, file or promise has this")
     parser.add_argument("--jobs", type=int, default=2, help="mutants tried at once (default 2)")
+    parser.add_argument("--rows", nargs="*", metavar="ROW", help="mutants of docs/requirements.md")
     chosen = parser.parse_args()
     mutants = [each for each in MUTANTS if chosen.only in f"{each.promise} {each.name} {each.file}"]
+    if chosen.rows is not None:
+        wanted = set(chosen.rows)
+        mutants = [
+            each for each in mutants if wanted.intersection(each.rows) or (each.rows and not wanted)
+        ]
+        _write_rows()
     if not mutants:
         print(f"no mutant has {chosen.only!r} in its promise, name or file")
         return 2
@@ -38,6 +50,15 @@ def main() -> int:
             print(f"  - {result.mutant.old}\n  + {result.mutant.new}\n  {result.detail}")
     print(f"\n{counts[Fate.KILLED]} of {len(results)} mutants killed")
     return 0 if counts[Fate.KILLED] == len(results) else 1
+
+
+def _write_rows() -> None:
+    """Write the column of mutants, and print the rows that lack one."""
+    page = PAGE.read_text("utf-8")
+    PAGE.write_text(filled(page, MUTANTS), "utf-8")
+    bare = [row for row in rows(page) if row not in NO_CODE and not mutants_of(row, MUTANTS)]
+    if bare:
+        print(f"rows without a mutant: {' '.join(bare)}")
 
 
 def _try_all(mutants: list[Mutant], trees: list[Tree], failing: set[str]) -> list[Result]:

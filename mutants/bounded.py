@@ -29,8 +29,8 @@ BOUNDED = (
         "ignore the frontier's memory limit",
         "P5",
         "crawler/frontier/windows.py",
-        "        is_full = self.in_memory >= self._memory_limit\n",
-        "        is_full = False\n",
+        "        room = 0 if in_memory >= self._memory_limit else self._per_host\n",
+        "        room = self._per_host\n",
         (
             "crawler/frontier/test_frontier_memory.py::test_what_arrives_beyond_the_memory_limit_stays_on_disk",
         ),
@@ -39,8 +39,8 @@ BOUNDED = (
         "refill a window without regard to memory",
         "P5",
         "crawler/frontier/windows.py",
-        "            limit = max(1, min(self._per_host, room))\n",
-        "            limit = self._per_host\n",
+        "            limit = max(1, min(self._per_host * (ROOMY if roomy > 0 else 1), room))\n",
+        "            limit = self._per_host * (ROOMY if roomy > 0 else 1)\n",
         (
             "crawler/frontier/test_frontier_memory.py::test_windows_are_refilled_within_the_memory_limit",
         ),
@@ -86,8 +86,8 @@ BOUNDED = (
         "let a host sleep that could be asked again",
         "P6",
         "crawler/frontier/core.py",
-        "        if len(queue) and earliest < inf:\n            self._to_heap(queue, earliest)\n",
-        "        if len(queue) and earliest < 0:\n            self._to_heap(queue, earliest)\n",
+        "        if len(queue) and earliest < inf:\n",
+        "        if len(queue) and earliest < 0:\n",
         (
             (
                 "crawler/frontier/test_frontier_robots.py::"
@@ -138,8 +138,8 @@ BOUNDED = (
         "call a crawl idle with links in its inbox",
         "P7",
         "crawler/runtime/worker.py",
-        "        return not unread and not self._orders.has_news",
-        "        return not self._orders.has_news",
+        "        return not unread and not self.orders.has_news",
+        "        return not self.orders.has_news",
         ("crawler/runtime/test_idle.py::test_a_worker_with_links_in_its_inbox_is_not_idle",),
     ),
     Mutant(
@@ -273,7 +273,8 @@ BOUNDED = (
         "politeness/settings.py",
         '        0.98, "ρ: share',
         '        0.92, "ρ: share',
-        ("simulation/test_promises.py",),
+        ("simulation/test_promises.py::test_defaults_settle_at_the_limit",),
+        ("B11",),
     ),
     Mutant(
         "come back only once to what was given up",

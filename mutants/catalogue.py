@@ -1,4 +1,4 @@
-"""Every mutant, promise by promise."""
+"""Every mutant: promise by promise, then row by row of docs/requirements.md."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
 from .readable import READABLE
+from .row_pacing import PACING
 from .safe import SAFE
 from .served import SERVED
 from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE, *SERVED)
+MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE, *SERVED, *PACING)

@@ -12,11 +12,12 @@ class Mutant(NamedTuple):
     """One wrong line: `old` occurs exactly once in `file` and is replaced by `new`."""
 
     name: str  # a sentence in two to five words: what is broken
-    promise: str  # P1 to P8, or the threat (S) that it lets in
+    promise: str  # P1 to P8, or the threat (S) that it lets in, or the first of its `rows`
     file: str  # below src/mannerly
     old: str
     new: str
     tests: tuple[str, ...]  # pytest's node ids, below tests/: at least one must fail
+    rows: tuple[str, ...] = ()  # of docs/requirements.md: the capabilities that it breaks
 
     def applied(self, text: str) -> str:
         """Return the mutated text of its file.

@@ -23,7 +23,7 @@ COPIED = (
     *("src", "tests", "docs", "bench", "examples", "torture", "mutants", "supply", "locks"),
     *("pyproject.toml", "README.md", "Makefile"),
 )
-PATIENCE_S = 300.0  # for the tests of one mutant, which take some seconds
+PATIENCE_S = 120.0  # for the tests of one mutant, which take some seconds
 _PASSED, _FAILED = 0, 1  # pytest's exit codes; others mean that nothing was tested
 
 # Words of failures that only say that time was over.

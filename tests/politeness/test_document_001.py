@@ -48,6 +48,13 @@ def test_base_delay_is_half_a_second() -> None:
     assert host.delay_s == 0.5
 
 
+def test_base_delay_can_be_set() -> None:
+    """A host that never refuses is asked once in the base delay that was set."""
+    host = Limiter(replace(LINEAR, linear_base_delay_s=2.0)).answer(OK, times=30)
+
+    assert host.delay_s == 2.0
+
+
 def test_each_429_adds_a_second() -> None:
     """A streak of refusals raises the delay linearly, a second each."""
     limiter = Limiter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -331,3 +332,23 @@ def test_hosts_cost_no_configuration() -> None:
     assert all(isinstance(decision, Grant) for decision in decisions)
     assert core.snapshot(top=3).hosts == 10_000
     assert len(core.snapshot(top=3).top) == 3
+
+
+def test_ten_thousand_active_hosts_take_ten_megabytes_at_most() -> None:
+    """Each host with a strategy and statistics takes less than a kilobyte."""
+    core = Politeness(Settings())
+    hosts = [f"host-{number}.example" for number in range(1000)]
+    core.reserve("first.example", now=0.0)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+
+    for second in range(4):
+        for host in hosts:
+            decision = core.reserve(host, now=float(second))
+            assert isinstance(decision, Grant)
+            core.report(decision.permit, Response(200, 0.1), now=second + 0.1)
+    del decision
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+
+    assert taken / len(hosts) <= 10e6 / 10_000

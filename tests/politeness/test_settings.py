@@ -160,15 +160,15 @@ def test_none_is_allowed_where_it_is_the_default(name: str) -> None:
 
 
 def test_leaky_bucket_is_the_fixed_delay() -> None:
-    """`leaky` starts one request every `delay_s`, as `fixed` does."""
+    """`leaky` starts five requests a second from the first one on, as `fixed` does."""
     starts = {}
     for strategy in ("fixed", "leaky"):
-        core = Politeness(Settings(strategy=strategy, delay_s=3.0))
+        core = Politeness(Settings(strategy=strategy, max_rate=5.0))
         for _ in range(2):
             core.reserve("example.com", now=core.ready_at("example.com", now=0.0))
         starts[strategy] = core.ready_at("example.com", now=0.0)
 
-    assert starts == {"fixed": 6.0, "leaky": 6.0}
+    assert starts == {"fixed": 0.4, "leaky": 0.4}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
