@@ -317,7 +317,7 @@ PACING = (
         "double no open time",
         "B15",
         _BREAKER,
-        "settings.breaker_open_s * 2.0**self.opens)",
+        "settings.breaker_open_s * doubled)",
         "settings.breaker_open_s)",
         ("politeness/test_breaker.py::test_open_time_doubles_up_to_its_longest",),
         ("B15",),
