@@ -75,9 +75,10 @@ A project's file may come with a directory that others have made. So it may not 
 `proxy`, `ca_file`, `insecure_host` or `fresh`, and `data_dir` and `output` only to paths inside its
 directory; `crawl` names the options that it sets.
 
-`mannerly config show --origin` prints every value and where it was set. An unknown name
-or a value that is not allowed is an error, never ignored, and the message has the nearest right
-name. `--governor` and other flags of the crawl can be turned off: `--no-governor`.
+`mannerly config init` writes `mannerly.toml` with the usual options as comments (`--user`: the file
+of the user). `mannerly config show --origin` prints every value and where it was set. An unknown
+name or a value that is not allowed is an error, never ignored, and the message suggests the closest
+match. `--governor` and other flags of the crawl can be turned off: `--no-governor`.
 
 `mannerly crawl --help` has the most used options, `--help-all` all of them.
 

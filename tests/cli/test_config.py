@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -253,3 +254,25 @@ def test_start_rate_is_the_first_pace(tmp_path: Path, home: dict[str, str]) -> N
     for wrong in ("0", "-1", "inf"):
         with pytest.raises(ConfigError, match=r"--start-rate is .*; allowed: a number above 0"):
             settle(tmp_path, home, {"start_rate": wrong}).settings()
+
+
+@pytest.mark.parametrize("words", [(), ("--all",), ("--user",), ("--user", "--all")])
+def test_file_of_init_sets_what_it_says(
+    tmp_path: Path, home: dict[str, str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """As it is, it changes nothing; and each of its lines may be uncommented."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", home["HOME"])
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    path = user_file(home) if "--user" in words else tmp_path / "mannerly.toml"
+
+    made = CliRunner().invoke(app, ["config", "init", *words])
+    again = CliRunner().invoke(app, ["config", "init", *words])
+    as_it_is = settle(tmp_path, home).given
+    above_hosts = path.read_text().partition("# ---- One host")[0]
+    path.write_text(re.sub(r"^# ([a-z_]+ = )", r"\1", above_hosts, flags=re.MULTILINE))
+    whole = settle(tmp_path, home)
+
+    assert (made.exit_code, again.exit_code, as_it_is) == (0, 2, {})
+    assert whole.given.keys() >= {"max_urls", "scope", "strategy", "workers"}
+    assert whole.settings().scope is ScopeMode.HOST

@@ -223,13 +223,19 @@ def test_server_that_resets(crawl: Command) -> None:
     [
         (
             ("crawl", "--max-url", "5"),
-            f"× No option --max-url. Did you mean --max-urls?\n{LISTS}",
+            f"mannerly: no option --max-url. Did you mean --max-urls?\n{LISTS}",
         ),
         (
             ("crwal", "x"),
-            "× No command crwal. Did you mean crawl?\n  mannerly --help lists all commands.\n",
+            (
+                "mannerly: no command crwal. Did you mean crawl?\n"
+                "  mannerly --help lists all commands.\n"
+            ),
         ),
-        (("hosts",), "× Missing argument 'DIR'.\n  mannerly hosts --help lists all options.\n"),
+        (
+            ("hosts",),
+            "mannerly: missing argument 'DIR'.\n  mannerly hosts --help lists all options.\n",
+        ),
     ],
 )
 def test_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -237,3 +243,12 @@ def test_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...], words: s
     outcome = run(tmp_path, *arguments)
 
     assert (outcome.returncode, outcome.stderr) == (2, words)
+
+
+@pytest.mark.parametrize("arguments", [(), ("host",), ("config",)])
+def test_without_a_command_there_is_help(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Nothing is wrong with it but the missing command: exit 2, and no sign of an error."""
+    outcome = run(tmp_path, *arguments)
+
+    assert outcome.returncode == 2
+    assert outcome.stderr.startswith(f"Usage: {' '.join(('mannerly', *arguments))} [OPTIONS]")

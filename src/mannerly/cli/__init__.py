@@ -106,8 +106,11 @@ app.command(rich_help_panel=_MORE)(serve)
 app.command(cls=StoredCommand, rich_help_panel=_CARE)(doctor)
 app.command(cls=StoredCommand, rich_help_panel=_CARE)(wipe)
 
-_config = typer.Typer(help="Show the configuration.", no_args_is_help=True, rich_markup_mode=None)
+_config = typer.Typer(
+    help="Show or begin the configuration.", no_args_is_help=True, rich_markup_mode=None
+)
 _config.command("show")(configuration.show)
+_config.command("init")(configuration.init)
 app.add_typer(_config, name="config", rich_help_panel=_MORE)
 
 app.command(context_settings=_ENVIRONMENT, rich_help_panel=_MORE)(simulate)

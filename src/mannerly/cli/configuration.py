@@ -1,6 +1,7 @@
-"""`mannerly config show`: print the values in force and, with --origin, where each was set.
+"""`mannerly config show`: print the values in force; `config init`: begin a configuration file.
 
-The output is a valid configuration file.
+The output of both is a valid configuration file. That of `show` has, with --origin, the place where
+each value was set; that of `init` has every option as a comment, with its help.
 """
 
 from __future__ import annotations
@@ -9,21 +10,29 @@ import json as text_json
 import os
 import re
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.options.option import ValueKind
-from mannerly.crawler.options.table import ALIASES, GROUPS
+from mannerly.crawler.options.option import ProjectUse, ValueKind
+from mannerly.crawler.options.table import ALIASES, GROUPS, cores
 from mannerly.crawler.options.values import host_option, printable
 
-from .config import effective, resolve
-from .terminal import failing_clearly, json_escaped, print_json, safe_term
+from .config import PROJECT_FILE, Configuration, effective, resolve, user_file
+from .terminal import fail, failing_clearly, json_escaped, note, print_json, safe_term
 from .terminal import show as show_lines
 
 if TYPE_CHECKING:
-    from .config import Configuration
+    from mannerly.crawler.options.option import Option
 
+_HOST_TABLE = (
+    "# ---- One host: most options of politeness can have another value there",
+    "",
+    '# [host."example.org"]',
+    "# max_rate = 1",
+)
+_NUMBERS = (ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.RATE, ValueKind.BYTES)
 _PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
 
@@ -45,6 +54,67 @@ def show(
         show_lines(as_toml(configuration, values, with_origin=origin))
         return
     print_json(_with_origins(configuration, values) if origin else values)
+
+
+def init(
+    *,
+    user: Annotated[
+        bool,
+        typer.Option("--user", help="Write the file of this user, for all directories."),
+    ] = False,
+    all_options: Annotated[
+        bool, typer.Option("--all", help="With the options of --help-all, too.")
+    ] = False,
+) -> None:
+    """Write mannerly.toml with the usual options as comments; never over a file that exists."""
+    path = user_file(os.environ) if user else Path(PROJECT_FILE)
+    with failing_clearly():
+        from mannerly.crawler.settings import CrawlSettings
+
+        defaults = effective(Configuration({}), CrawlSettings(processes=cores()))
+        if user:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(_template(defaults, is_project=not user, has_all=all_options))
+        except FileExistsError:
+            fail(f"{path} exists and is left alone: edit it, or remove it first")
+    note(f"Wrote {safe_term(str(path))}. What is in force: mannerly config show --origin")
+
+
+def _template(defaults: dict[str, object], *, is_project: bool, has_all: bool) -> str:
+    """Return a configuration file in which every option is a comment."""
+    lines = [
+        "# Options of mannerly. Remove the # before a name to set it. Values are defaults,",
+        "# or examples where there is none. The command line and the environment win over them.",
+        "",
+    ]
+    for group, options in GROUPS.items():
+        chosen = [each for each in options if _is_for_file(each, is_project, has_all)]
+        if chosen:
+            lines += [f"# ---- {group}", ""]
+        for option in chosen:
+            lines += [*wrap(option.help, 98, initial_indent="# ", subsequent_indent="# ")]
+            lines += [_line(option, defaults[option.name]), ""]
+    lines += [*_HOST_TABLE, ""]
+    return "\n".join(lines)
+
+
+def _is_for_file(option: Option, is_project: bool, has_all: bool) -> bool:  # noqa: FBT001
+    may_be_set = not is_project or option.project_use is not ProjectUse.NONE
+    is_shown = has_all or not option.is_advanced
+    return may_be_set and is_shown and option.kind is not ValueKind.HOSTS and not option.has_secret
+
+
+def _line(option: Option, default: object) -> str:
+    """Return an option as a comment: with its default, an example, or how to write it."""
+    if default is None and option.kind in _NUMBERS:
+        default = 10 if option.kind is ValueKind.INTEGER else 1
+    elif default is None and option.choices:
+        default = option.choices[0]
+    if default is None:
+        return f'# {option.name} is not set; write it like {option.name} = "…"'
+    return f"# {option.name} = {_toml(default)}"
 
 
 def as_toml(configuration: Configuration, values: dict[str, object], *, with_origin: bool) -> str:
