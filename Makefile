@@ -9,12 +9,13 @@ DEV_STAMP   := $(VENV)/.installed-dev
 BENCH_STAMP := $(VENV)/.installed-bench
 AUDIT_STAMP := $(VENV)/audit/.installed
 REPLAY_STAMP := $(VENV)/replay/.installed
+LOWEST_STAMP := $(VENV)/lowest/.installed
 
 # Tests start hundreds of processes: without compiled files each would compile all that it imports.
 test test-fast: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test test-fast lint check format torture mutants reliability bench profile simulate \
+.PHONY: help crawl test test-fast test-lowest lint check format torture mutants reliability bench profile simulate \
         docs reference lock sbom audit clean
 
 # Tests of pure code: no server, no process, no disk to speak of.
@@ -56,6 +57,18 @@ test: $(DEV_STAMP) $(REPLAY_STAMP)  ## run every test, real servers included
 
 test-fast: $(DEV_STAMP)  ## run the tests of pure code, within half a minute
 	$(BIN)/python -m pytest --quiet $(FAST)
+
+# The lower ends of the ranges in pyproject.toml, in an environment of their own; uv finds them.
+$(LOWEST_STAMP): pyproject.toml | $(MADE)
+	$(BIN)/python -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest/bin/python --resolution lowest-direct \
+	  --editable '.[archive,metrics,parquet,redis,serve]'
+	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest/bin/python --group test-lowest
+	@touch $@
+
+test-lowest: $(LOWEST_STAMP)  ## run the tests of pure code with the lowest version of every dependency
+	$(VENV)/lowest/bin/python -m pytest --quiet $(FAST)
 
 lint: $(DEV_STAMP)  ## check format, lint rules, types and import rules
 	$(BIN)/ruff format --check .

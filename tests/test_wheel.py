@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -66,6 +67,19 @@ def test_wheel_holds_the_package_alone(wheel: Path) -> None:
     scripts = {each.name for each in (ROOT / "src").rglob("*.lua")}
     assert scripts == {name.rpartition("/")[2] for name in names if name.endswith(".lua")} != set()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"mannerly"}
+
+
+def test_source_distribution_holds_what_is_needed(tmp_path: Path) -> None:
+    """To build, to read and to test it: sources, tests, documents, locks, and nothing else."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (built,) = tmp_path.glob("mannerly-*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tops = {name.partition("/")[0] for name in names}
+
+    assert {"src", "tests", "docs", "examples", "locks", "Makefile", "LICENSE", ".ci"} <= tops
+    assert {name for name in names if name.endswith(".lua")}
+    assert not {name for name in names if ".venv" in name or name.endswith((".pyc", ".db"))}
 
 
 def test_installed_command_crawls(installed: Path, tmp_path: Path) -> None:

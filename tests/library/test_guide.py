@@ -36,10 +36,15 @@ def test_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("mannerly.crawler.crawl.Settings", lambda: UNPACED)
     space: dict[str, Any] = {"__name__": "guide"}
 
-    with DemoWeb(plain_sites(2, pages=8)) as web:
+    with (
+        DemoWeb(plain_sites(2, pages=8)) as web,
+        # A crawl that is steered must not have ended before the orders are given.
+        DemoWeb(plain_sites(2, pages=8, latency_s=1.0)) as slow,
+    ):
         for number, block in enumerate(BLOCKS, 1):
-            exec(compile(local(block, web), f"library.md, block {number}", "exec"), space)
-        first = [url for url in real_pages(web) if url.startswith(web.seeds()[0])]
+            text = local(block, slow if "crawl-steered" in block else web)
+            exec(compile(text, f"library.md, block {number}", "exec"), space)
+        first = [url for url in real_pages(slow) if url.startswith(slow.seeds()[0])]
 
     assert len(BLOCKS) == 8
     assert space["failed"] == {}
