@@ -216,6 +216,30 @@ def test_json_has_the_same_keys() -> None:
 # ---------------------------------------------------------------------- the summary
 
 
+def test_the_headline_tells_what_share_of_the_pages_is_there() -> None:
+    """Refusals and errors by status; what no request can mend, such as 404, has a record only."""
+    stats = Stats(
+        fetched=301,
+        statuses=Counter({200: 126, 404: 20, 403: 140, 503: 14, 401: 1}),
+        failures=Counter({"403": 140, "503": 14, "401": 1, "crashes_parser": 0}),
+    )
+    few = Stats(fetched=10, statuses=Counter({200: 9, 404: 1}), failures=Counter({"404": 1}))
+    most = CrawlResult(Ending.FINISHED, stats, 10.0, 0)
+
+    lines = summary(Ended(most, "crawl-a", next_command="mannerly report crawl-a")).splitlines()
+    seed = summary(Ended(CrawlResult(Ending.FINISHED, few, 1.0, 0))).splitlines()
+
+    assert lines[0] == (
+        "✓ Finished: 146 of 301 pages, 140 refused with 403, 14 answered with 503, "
+        "1 refused with 401, in 10 s, 30.1 pages/s"
+    )
+    assert (
+        "  Failed       140 refused with 403   14 answered with 503   1 refused with 401" in lines
+    )
+    assert lines[-1].strip().split("  ")[0] == "mannerly retry crawl-a"
+    assert seed[0].startswith("✓ Finished: 9 of 10 pages, 1 not found (404), in")
+
+
 def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
     """Every count has its reason in words, and escape sequences of hosts are made harmless."""
     stats = Stats(
@@ -223,6 +247,7 @@ def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
         bytes=3_400_000,
         statuses=Counter({200: 109, 206: 1, 404: 10}),
         failed=Counter(timeout=3, dns=1),
+        failures=Counter(timeout=3, dns=1),
         skipped=Counter(
             {"off_host": 2287, "scheme": 21, "robots": 1, "new_code": 3, "nofollow": 0}
             | {"host_retired": 39}
@@ -241,7 +266,7 @@ def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
     text = summary(Ended(result, next_command="mannerly export x"))
 
     assert text.splitlines() == [
-        "✓ Finished: 124 pages in 1 min, 2.1 pages/s, 3.4 MB",
+        "✓ Finished: 120 of 124 pages, 4 without an answer, in 1 min, 2.1 pages/s, 3.4 MB",
         "",
         "  Politeness   all 770 requests kept each host's gap",
         "  Answers      110 × 2xx   10 × 4xx",

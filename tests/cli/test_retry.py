@@ -37,6 +37,8 @@ class Site:
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
         self.broken: set[str] = set()  # paths that get no answer
+        self.statuses: dict[str, int] = {}  # of paths that are not answered with 200
+        self.login = ""  # the Authorization header that every page asks for
         self.slow: dict[str, threading.Event] = {}  # paths that are answered after the event
         self.requests: Counter[str] = Counter()
         self._server: ThreadingHTTPServer | None = None
@@ -54,7 +56,12 @@ class Site:
                     return
                 links = "".join(f'<a href="{path}">x</a>' for path in PAGES)
                 body = b"" if self.path == "/robots.txt" else links.encode()
-                self.send_response(404 if self.path == "/robots.txt" else 200)
+                status = site.statuses.get(self.path, 200)
+                if self.path == "/robots.txt":
+                    status = 404
+                elif site.login and self.headers.get("Authorization") != site.login:
+                    status = 401
+                self.send_response(status)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -253,3 +260,103 @@ def test_what_is_left_is_the_same_everywhere(site: Site, tmp_path: Path) -> None
     assert (result["queued"], result["pending"]) == (2, 2)
     assert (after["queued"], after["pending"]) == (2, 2)
     assert result["fetched"] == after["fetched"] == len(exported(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_page_that_ended_in_an_error_or_a_refusal_is_tried_again(
+    site: Site, tmp_path: Path, status: int
+) -> None:
+    """It has failed for status, explain and retry, and its record is in the export until then."""
+    site.statuses["/a"] = status
+    site.start()
+    directory = tmp_path / "crawl"
+    with mannerly.Crawl(
+        site.url, data_dir=directory, politeness=PACE, seeding_strategy="none"
+    ) as crawl:
+        crawl.run()
+    before, state = total(directory), state_of(directory, f"{site.url}a")
+    records = {record["url"]: record["status"] for record in exported(directory)}
+    site.statuses.clear()
+
+    done = run("retry", directory, "--failed")
+
+    assert (before["fetched"], before["failed"]) == (3, 1)
+    assert state == "failed"
+    assert records[f"{site.url}a"] == status
+    assert "Trying 1 failed URLs again" in done.stderr
+    assert (total(directory)["fetched"], total(directory)["failed"]) == (4, 0)
+
+
+def command(site: Site, directory: Path, *more: str) -> Result:
+    fast = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited", "--memory", "none")
+    options = ("--data-dir", directory, "--seeding-strategy", "none", *fast, *more)
+    return run("crawl", site.url, *options)
+
+
+def test_a_seed_that_was_not_found_is_asked_for_again(site: Site, tmp_path: Path) -> None:
+    """The same command finds it when it is there, and asks for nothing twice afterwards."""
+    site.statuses["/"] = 404
+    site.start()
+    first = command(site, tmp_path / "crawl")
+    site.statuses.clear()
+
+    again = [command(site, tmp_path / "crawl") for _ in range(2)]
+
+    assert first.exit_code == 3
+    assert "run the same command again" in first.stderr
+    assert [each.exit_code for each in again] == [0, 0]
+    assert [site.requests[path] for path in PAGES] == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["crawl", "retry"])
+def test_a_seed_that_asks_for_a_login_gets_it(site: Site, tmp_path: Path, name: str) -> None:
+    """With --auth, as the message advises: in the same command, or with retry."""
+    site.login = "Basic bWU6c2VjcmV0"
+    site.start()
+    directory = tmp_path / "crawl"
+    first = command(site, directory)
+    login = f"http://127.0.0.1:{site.port}=me:secret"
+
+    done = (
+        command(site, directory, "--auth", login)
+        if name == "crawl"
+        else run("retry", directory, "--auth", login)
+    )
+
+    assert first.exit_code == 3
+    assert "--auth" in first.stderr
+    assert done.exit_code == 0, done.stderr
+    assert total(directory)["fetched"] == len(PAGES)
+
+
+def test_one_of_several_seeds_that_gave_no_page_is_asked_for_again(
+    site: Site, tmp_path: Path
+) -> None:
+    """Other pages that are not there are not."""
+    site.statuses |= {"/a": 410, "/b": 404}
+    site.start()
+    seeds = (site.url, f"{site.url}a")
+    fast = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited", "--memory", "none")
+
+    for _ in range(2):
+        run("crawl", *seeds, "--data-dir", tmp_path / "crawl", "--seeding-strategy", "none", *fast)
+
+    assert [site.requests[path] for path in PAGES] == [1, 2, 1, 1]
+
+
+def test_a_login_cannot_be_given_to_a_crawl_that_runs(site: Site, tmp_path: Path) -> None:
+    """The command says so and changes nothing."""
+    site.slow["/"] = threading.Event()
+    site.start()
+    with mannerly.Crawl(
+        site.url, data_dir=tmp_path / "crawl", politeness=PACE, seeding_strategy="none"
+    ) as crawl:
+        crawl.start()
+        eventually(lambda: site.requests["/"] > 0)
+
+        done = run("retry", tmp_path / "crawl", "--auth", "a.example=me:secret")
+        site.slow["/"].set()
+        crawl.wait()
+
+    assert done.exit_code == 2
+    assert "--auth cannot be changed while the crawl runs" in done.stderr

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.model import UNFINISHED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
-_LACKS = ("no_memory", "no_room")  # errors that say nothing about a page
 CODES = {"crashed": 1, "error_rate": 1, "no_seed": 3, "stopped": 130, "terminated": 143}
 
 
@@ -24,13 +25,15 @@ def exit_code(result: CrawlResult) -> int:
 def is_incomplete(result: CrawlResult) -> bool:
     """Return whether something is missing that no limit explains.
 
-    URLs were given up, now or earlier, or are left; the links of a page are lost, since it crashed
-    its reader or memory lacked for it; or every seed leads to another host or to a login page.
+    URLs were given up, now or earlier, or are left; the links of a page are missing, since it
+    crashed its reader or memory lacked for it, now or earlier; or every seed leads to another host
+    or to a login page.
     """
     is_at_end = result.ending.value == "finished"
     left = result.pending > 0 or result.given_up > 0 or bool(result.astray)
     stats = result.stats
-    return (is_at_end and left) or stats.crashed > 0 or any(map(stats.failed.get, _LACKS))
+    unread = result.unread + stats.crashed + sum(stats.failures[each] for each in UNFINISHED)
+    return (is_at_end and left) or unread > 0
 
 
 def _tightest(result: CrawlResult) -> dict[str, object] | None:
@@ -84,6 +87,7 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
         "seconds": round(result.seconds, 3),
         "pending": result.pending,
         "given_up": result.given_up,
+        "unread": result.unread,
         "seed_problems": [
             {"url": url, "cause": code} for url, _, code in result.seed_problems[:_SEEDS]
         ],

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import typer
 
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError
 
 from .figures import many
@@ -20,15 +21,28 @@ from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
+    from typer.models import OptionInfo
+
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.stored import StoredCrawl
+
+
+def _of_requests(name: str) -> OptionInfo:
+    """Return an option of `crawl` that says what is sent with requests."""
+    option = OPTIONS[name]
+    return typer.Option(option.flag, metavar=option.metavar, help=option.help)  # type: ignore[no-any-return]
 
 
 def retry(
     location: Location,
     *,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Pages with an error instead of a status.")
+        bool,
+        typer.Option(
+            "--failed",
+            help="URLs without an answer, with a status of 500 or more, refused (such as 401, 403, "
+            "429), or not read; and seeds that gave no page.",
+        ),
     ] = False,
     given_up: Annotated[
         bool,
@@ -52,13 +66,17 @@ def retry(
     host: Annotated[
         str | None, typer.Option(metavar="HOST", help="Only those of one host.")
     ] = None,
+    auth: Annotated[list[str] | None, _of_requests("auth")] = None,
+    header: Annotated[list[str] | None, _of_requests("header")] = None,
+    user_agent: Annotated[str | None, _of_requests("user_agent")] = None,
+    contact: Annotated[str | None, _of_requests("contact")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Try failed, given-up, skipped or missing URLs again.
 
     Without --failed, --given-up, --skipped and --missing: failed and given-up ones. A crawl that is
-    not running is resumed.
+    not running is resumed; --auth, --header, --user-agent and --contact are for that run.
     """
     from mannerly.crawler.store import is_in_server
 
@@ -66,7 +84,12 @@ def retry(
     from .resume import stored_plan
 
     with failing_clearly():
+        given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
+        sent: dict[str, Value | None] = {"auth": auth, "header": header}
+        sent |= {"user_agent": user_agent, "contact": contact}
+        given |= {name: value for name, value in sent.items() if value}
         with opened(location) as crawl:
+            _check_sent([name for name, value in sent.items() if value], crawl)
             total = crawl.status().total
             found = _skipped(crawl, skipped)
             lost = _lost(crawl) if missing else 0
@@ -105,8 +128,16 @@ def retry(
                     f"--redis-url {shlex.quote(server)} --crawl {shlex.quote(unquote(name))}"
                 )
             return
-        given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
         run_plan(stored_plan(location, given))
+
+
+def _check_sent(names: list[str], crawl: StoredCrawl) -> None:
+    """Refuse options of requests where this command sends none: a run keeps its own."""
+    flags = ", ".join(OPTIONS[name].flag for name in names)
+    if names and crawl.store.fleet is not None:
+        raise OptionError(f"{flags}: give that to the workers of the crawl (mannerly crawl)")
+    if names and crawl.store.is_running():
+        raise OptionError(f"{flags} cannot be changed while the crawl runs: stop it first")
 
 
 def retry_command(location: str) -> str:

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.inspection.reasons import error_words, skip_words
-from mannerly.crawler.model import GIVEN_UP
+from mannerly.crawler.inspection.reasons import failure_words, skip_words
+from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, UNFINISHED
 from mannerly.crawler.stats import NOT_MODIFIED
 
 from .block import percent, short_time
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.stats import HostTally, Stats
 
+_FAILURES = 3  # kinds that the headline names
 _REASONS = 6  # of each kind; the rest is one number
 _EARLY_HOSTS = 3  # named where a request was sent too early
 _PATTERNS = 3
@@ -50,20 +51,38 @@ class Ended(NamedTuple):
 
     @property
     def pages(self) -> str:
-        """Return the number of pages in words."""
-        return many(self.result.stats.pages, "more page" if self.is_resumed else "page")
+        """Return the number of pages in words, and how many of them failed, and why."""
+        stats = self.result.stats
+        pages = many(stats.pages, "more page" if self.is_resumed else "page")
+        failures = +stats.failures
+        if not failures:
+            return pages
+        return ", ".join([f"{stats.pages - failures.total():,} of {pages}", *_failures(failures)])
 
     @property
     def speed(self) -> str:
         """Return pages, time and pages a second."""
         result = self.result
         per_second = result.stats.pages / result.seconds if result.seconds > 0 else 0.0
-        return f"{self.pages} in {span(result.seconds)}, {per_second:,.1f} pages/s"
+        took = f"in {span(result.seconds)}, {per_second:,.1f} pages/s"
+        return f"{self.pages}, {took}" if +result.stats.failures else f"{self.pages} {took}"
 
     @property
     def resume(self) -> list[str]:
         """Return the command that goes on, alone on its line."""
         return [] if self.location is None else [f"  {resume_command(self.location)}"]
+
+
+def _failures(failures: Mapping[str, int]) -> list[str]:
+    """Return how many pages failed: those with the most frequent statuses, then the others."""
+    kinds: Counter[str] = Counter()
+    for code, count in failures.items():
+        unanswered = "not read" if code in NOT_READ else "without an answer"
+        kinds[failure_words(code) if code.isdigit() else unanswered] += count
+    ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{count:,} {kind}" for kind, count in ranked[:_FAILURES]]
+    others = sum(count for _, count in ranked[_FAILURES:])
+    return [*named, f"{others:,} failed otherwise"] if others else named
 
 
 class _Text(NamedTuple):
@@ -102,7 +121,9 @@ def _text(ended: Ended, look: Look) -> _Text:
         return _incomplete(ended, look)
     volume = f", {size(result.stats.bytes)}" if result.stats.bytes else ""
     lines = ["", *_table(ended, look)]
-    if ended.next_command:
+    if +result.stats.failures and ended.location is not None:
+        lines += ["", f"  {retry_command(ended.location)}        try the failed ones again"]
+    elif ended.next_command:
         lines += ["", f"  {ended.next_command}"]
     return _Text("✓ Finished", Tone.DONE, f": {ended.speed}{volume}", lines)
 
@@ -161,13 +182,13 @@ def _incomplete(ended: Ended, look: Look) -> _Text:
         )
     if result.pending:
         left.append(f"{many(result.pending, 'URL')} in the queue")
-    if result.stats.crashed:
-        left.append(f"the links of {many(result.stats.crashed, 'page')} are missing")
+    if unread := result.unread or result.stats.crashed:
+        left.append(f"the links of {many(unread, 'page')} are missing")
     said = f": {ended.pages} in {span(result.seconds)}; {', '.join(left)}"
     lines = ["", *_table(ended, look), *_given_up(ended, look)]
     if ended.location is not None:
-        again = f"{retry_command(ended.location)} --given-up"
-        lines += ["", f"  {again}" if result.given_up else ended.resume[0]]
+        again = retry_command(ended.location) + (" --given-up" if not unread else "")
+        lines += ["", ended.resume[0] if result.pending else f"  {again}"]
     return _Text("◇ Incomplete", Tone.PLAIN, said, lines)
 
 
@@ -200,8 +221,8 @@ def _table(ended: Ended, look: Look) -> list[str]:
     rows = [
         ("Politeness", _politeness(stats)),
         ("Answers", _answers(stats)),
-        ("Failed", _reasons(stats.failed, error_words)),
-        ("Not read", _not_read(stats)),
+        ("Failed", _reasons(_failed(stats), failure_words)),
+        ("Not read", _not_read(ended.result)),
         ("Refused", _refused(stats, ended.hosts)),
         ("Retries", [f"{stats.retries:,}"] if stats.retries else []),
         ("Skipped", _reasons(skipped, skip_words)),
@@ -283,11 +304,20 @@ def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> lis
     return said
 
 
-def _not_read(stats: Stats) -> list[str]:
-    if not stats.crashed:
-        return []
-    pages = many(stats.crashed, "page")
-    return [f"{pages} that crashed the parser twice:", "their links are missing"]
+def _failed(stats: Stats) -> Mapping[str, int]:
+    """Return the failures, but for pages that crashed their reader: they have a line."""
+    return {code: count for code, count in stats.failures.items() if code != CRASHED}
+
+
+def _not_read(result: CrawlResult) -> list[str]:
+    """Return how many pages crashed their reader now, and how many were not read before."""
+    said, crashed = [], result.stats.crashed
+    if crashed:
+        said = [f"{many(crashed, 'page')} that crashed the parser twice:"]
+    before = result.unread - sum(result.stats.failures[code] for code in UNFINISHED)
+    if before > 0:
+        said.append(f"{many(before, 'page')} in earlier runs:")
+    return [*said, "their links are missing"] if said else []
 
 
 def _slowest(stats: Stats, hosts: int) -> list[str]:

@@ -123,6 +123,8 @@ class CrawlResult:
         seed_problems: the seeds and the cause of each, if no seed could be fetched.
         astray: where the seeds lead to, if each leads to another host or to a login page.
         given_up_hosts: the hosts with most URLs that were given up, and why.
+        unread: number of pages that could not be read, now or earlier, because they ended the
+            process that read them or memory lacked; `retry` queues them again.
     """
 
     ending: Ending
@@ -133,6 +135,7 @@ class CrawlResult:
     seed_problems: tuple[SeedProblem, ...] = ()
     astray: tuple[SeedAstray, ...] = ()
     given_up_hosts: tuple[GivenUpHost, ...] = ()
+    unread: int = 0
 
 
 class Crawl(StoredCrawl):
@@ -336,7 +339,10 @@ class Crawl(StoredCrawl):
         seconds = time.monotonic() - began
         total = totals(store)
         stats.queued = total["queued"]  # the store has the last word
-        result = CrawlResult(ending, stats, seconds, total["pending"], total["given_up"])
+        unread = _unread(store) if total["failed"] else 0
+        result = CrawlResult(
+            ending, stats, seconds, total["pending"], total["given_up"], unread=unread
+        )
         # Of a crawl in a server this run may not have the records of the seeds.
         if ending is Ending.FINISHED and not (store.fleet is not None and total["fetched"]):
             result = _examined(result, store)
@@ -624,6 +630,11 @@ def _stored_settings(location: str | Path) -> CrawlSettings:
         return settings_of(store.manifest)
     finally:
         store.close()
+
+
+def _unread(store: CrawlStore) -> int:
+    with view(store) as opened:
+        return sum(reader.unread_pages() for reader in opened.readers)
 
 
 def _examined(result: CrawlResult, store: CrawlStore) -> CrawlResult:

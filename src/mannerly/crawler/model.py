@@ -179,6 +179,18 @@ GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
 
 EXTRACT_FAILED = "extract_failed"  # the error of a page without items, with the cause after ": "
 CRASHED = "crashes_parser"  # the error of a page that ended two processes that read it
+UNPARSED = "parse_failed"  # the error of a page on which the parser failed
+NO_MEMORY = "no_memory"  # the error of a page that could not be received or read for lack of it
+NOT_READ = frozenset({CRASHED, UNPARSED, NO_MEMORY})
+"""Errors of pages that arrived and were not read: their links are missing."""
+
+UNFINISHED = frozenset({CRASHED, NO_MEMORY, "no_room"})
+"""Errors with which a crawl is incomplete: the page may be all right, and its links are missing."""
+
+REFUSALS = frozenset({401, 403, 407, 408, 425, 429})
+"""Statuses below 500 that refuse a request: the same URL may give a page at another time."""
+
+_PAGE = Kind.PAGE  # found faster than by its full name, for every page
 
 
 class Skipped(NamedTuple):
@@ -188,6 +200,20 @@ class Skipped(NamedTuple):
     reason: str
     depth: int
     parent: str | None
+
+
+def is_failed(record: PageRecord, kind: Kind = Kind.PAGE) -> bool:
+    """Return whether a URL with this record failed: asked for again, it may give a page.
+
+    It got no answer, an error of the server or a refusal; or its page was not read; or it is a
+    seed, and its answer was no page.
+    """
+    status, error = record.status, record.error
+    if status is None or status >= 500 or (error is not None and error in NOT_READ):
+        return True
+    if status < 400:  # as nearly all are
+        return False
+    return status in REFUSALS or (record.parent is None and kind == _PAGE)
 
 
 def is_given_up(reason: str) -> bool:
@@ -287,7 +313,7 @@ class LocalError(StrEnum):
     BLOCKED_PORT = "blocked_port"
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
-    NO_MEMORY = "no_memory"  # the same for memory
+    NO_MEMORY = NO_MEMORY  # the same for memory
     NO_ROOM = "no_room"  # --memory-limit is used up: again when there is room
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
     HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent

@@ -169,6 +169,8 @@ class Stats:
     # Answers to all other requests (robots.txt, lists, tries that are repeated); 0: no answer.
     other_statuses: Counter[int] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)  # pages without a response, by error
+    # URLs of pages that failed (`model.is_failed`), by error or status
+    failures: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
     held_back: Counter[str] = field(default_factory=Counter)
@@ -267,6 +269,7 @@ class Stats:
         self.statuses.update(other.statuses)
         self.other_statuses.update(other.other_statuses)
         self.failed.update(other.failed)
+        self.failures.update(other.failures)
         self.skipped.update(other.skipped)
         self.held_back.update(other.held_back)
         for host, tally in other.tallies.items():

@@ -9,7 +9,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import CRASHED
+from mannerly.crawler.model import CRASHED, NOT_READ, is_failed
 from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.stats import (
     NOT_MODIFIED,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
+    from mannerly.crawler.model import PageRecord
     from mannerly.crawler.standing import HostStanding
     from mannerly.politeness.model import Instant
 # A host that is full, paused or given up waits for no instant, so it is not in the heap.
@@ -114,6 +115,8 @@ class StatsFold:
                 stats.latencies.note(latency_s)
         if error is not None:
             stats.crashed += error == CRASHED
+        if (error is not None or status is None or status >= 400) and is_failed(record):
+            stats.failures[failure_of(record)] += 1
         tally = None if is_local else stats.tally(record.host)
         if tally is not None:
             tally.fetched += 1
@@ -249,6 +252,13 @@ class StatsFold:
         for each in shards:
             stats.waits.add(waits_of(each.places))
         return stats
+
+
+def failure_of(record: PageRecord) -> str:
+    """Return why a page failed: the error if there is no answer or it was not read, or a status."""
+    if record.status is None or record.error in NOT_READ:
+        return record.error or "unknown"
+    return str(record.status)
 
 
 def waits_of(places: HostPlaces) -> Waits:

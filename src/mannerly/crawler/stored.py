@@ -18,6 +18,7 @@ from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.neighbours import forget_shared, shared_budget
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import View, settings_of, view
+from mannerly.crawler.model import is_failed
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import open_crawl as open_store
@@ -304,7 +305,8 @@ class StoredCrawl:
         again because their record is lost with the disk of a worker.
 
         Args:
-            failed: pages that have an error and no status.
+            failed: pages without an answer, with an error of the server (500 and more) or a refusal
+                (such as 401, 403, 429), pages that were not read, and seeds that gave no page.
             given_up: URLs whose host or robots.txt could not be reached.
             skipped: URLs that were skipped for this reason, such as "robots".
             missing: pages whose answer is not kept although the crawl keeps bodies: a repair has
@@ -344,7 +346,7 @@ class StoredCrawl:
         with view(self.store) as opened:
             for reader in opened.readers:
                 for _, record, place in reader.kept_pages():
-                    if place is None and record.status is not None:
+                    if place is None and not is_failed(record):
                         yield record.url
 
     def lost_records(self) -> int:

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from mannerly.crawler.model import is_failed
 from mannerly.crawler.web.content_form import Content
 
 from .choice import ALL, Choice, chosen
@@ -241,7 +242,7 @@ def page_rows(opened: View, choice: Choice) -> Iterator[Row]:
 
     failed: set[str] = set()
     for record, metadata in chosen(opened, choice):
-        if choice.include_skipped and record.status is None:
+        if choice.include_skipped and is_failed(record):
             failed.add(record.url)
         row = page_row(record)
         row["metadata"] = metadata

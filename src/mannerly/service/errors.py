@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.inspection.reasons import error_words
+from mannerly.crawler.model import is_failed
 
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.view import View
@@ -90,7 +91,7 @@ class ErrorIndex:
             key = (kind, OTHER)
         group = self._groups.setdefault(key, _Group())
         group.urls += 1
-        group.can_retry |= record.status is None
+        group.can_retry |= is_failed(record)
         if record.fetched_at >= group.last:
             group.last = record.fetched_at
             group.examples.append(record.url)

@@ -18,7 +18,7 @@ import pytest
 from tests.crawler.runtime.harness import eventually
 
 from mannerly.crawler.page.html import parse_page
-from mannerly.crawler.page.parsed import HELPER_DIED, ParsedPage, ParseFailed
+from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
 from mannerly.crawler.runtime.helpers import STARTS
 from mannerly.crawler.runtime.offload import Offload
 
@@ -103,7 +103,7 @@ def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None
     assert collected(offload, 2) == {"deadly": HELPER_DIED, "other": 7}
 
 
-@pytest.mark.parametrize(("deaths", "expected"), [(STARTS - 1, 7), (99, HELPER_DIED)])
+@pytest.mark.parametrize(("deaths", "expected"), [(STARTS - 1, 7), (99, LACKED_MEMORY)])
 def test_helpers_that_die_while_they_start_do_not_count_against_their_work(
     deaths: int, expected: object, offload: Offload[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +135,7 @@ def test_the_memory_of_a_helper_is_limited() -> None:
     results = collected(offload, 2)
     offload.close()
 
-    assert results == {"huge": HELPER_DIED, "other": 10_000_000}
+    assert results == {"huge": LACKED_MEMORY, "other": 10_000_000}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.sqlite.database import Database
 from mannerly.crawler.store.sqlite.reader import shard_path
-from mannerly.crawler.store.sqlite.schema import SHARD
+from mannerly.crawler.store.sqlite.schema import FAILED, SHARD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +43,12 @@ _CLAIMS = {
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
         WHERE seq >= (SELECT next_seq FROM totals)
     """,
-    "the totals are exact": """
+    "the totals are exact": f"""
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
-             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND status NOT NULL))
+             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND NOT {FAILED}))
              + (lists != (SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)))
-             + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL))
+             + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND {FAILED}))
              + (skipped != (SELECT count(*) FROM skipped))
              + (given_up != (SELECT count(*) FROM given_up))
              + (next_position <= (SELECT coalesce(max(position), 0) FROM pages))

@@ -13,7 +13,7 @@ import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.crawler.store.fixtures.make_format_6 import ELEMENTS, KEPT
+from tests.crawler.store.fixtures.make_format_7 import ELEMENTS, KEPT
 from tests.crawler.store.store_disk import FailingDisk
 from tests.exports.stored_example import SHARDING
 

@@ -16,7 +16,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_6 import (
+from tests.crawler.store.fixtures.make_format_7 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,
@@ -245,7 +245,7 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 5, FORMAT])
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 6, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
@@ -295,6 +295,31 @@ def test_given_up_urls_of_an_earlier_format_can_be_brought_back(tmp_path: Path) 
     assert examine(directory, here) == []
 
 
+def test_refused_pages_of_an_earlier_format_have_failed(tmp_path: Path) -> None:
+    """They were counted as fetched; after the migration they can be brought back."""
+    directory = unpacked("crawl-6", tmp_path)
+    here = SHARDING.shard_of("a.example")
+    connection = apsw.Connection(str(directory / f"shard-{here}.db"))
+    connection.execute("UPDATE pages SET status = 503 WHERE url = ?", (KEPT,))
+    ((fetched, failed),) = connection.execute("SELECT fetched, failed FROM totals").fetchall()
+    connection.execute("UPDATE hosts SET fetched = 5 WHERE host = 'a.example'")
+    connection.close()
+
+    with (
+        closing(open_crawl(directory)) as crawl,
+        crawl.claim(here, ShardOptions(frontier_limit=99)) as store,
+    ):
+        before, host = store.counts(), store.host("a.example")
+        store.commit(Batch(retries=[RetryUrls(given_up=False)]))
+        store.bring_back(99)
+
+        assert isinstance(store.find(KEPT), Entry)
+    assert (before.fetched, before.failed) == (fetched - 1, failed + 1)
+    assert host is not None
+    assert (host.fetched, host.failed) == (4, 1)
+    assert examine(directory, here) == []
+
+
 def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
     """Given-up URLs and the times and marks of pages, as they were written."""
     with closing(open_crawl(unpacked(f"crawl-{FORMAT}", tmp_path))) as crawl:
@@ -303,7 +328,7 @@ def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
     assert found == GIVEN_UP
 
 
-@pytest.mark.parametrize("number", [5, FORMAT])
+@pytest.mark.parametrize("number", [5, 6, FORMAT])
 def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path, number: int) -> None:
     """The elements of a page, and the lastmod of its sitemap, as they were written."""
     here = SHARDING.shard_of("a.example")

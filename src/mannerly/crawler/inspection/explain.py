@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.control import AddSeeds, Exclude
-from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_given_up
+from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_failed, is_given_up
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
@@ -114,6 +114,7 @@ def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
     when = f"{span(now - record.fetched_at)} ago, at attempt {record.attempts}"
     if record.status is None:
         return "failed", f"{error_words(record.error or 'unknown')}, {when}"
+    state = "failed" if is_failed(record) else "fetched"
     said = [f"status {record.status}, {when}"]
     if record.redirect_to:
         said.append(f"redirects to {record.redirect_to}")
@@ -121,7 +122,7 @@ def _fetched(record: PageRecord, now: float) -> tuple[str, str]:
         said.append(error_words(record.error))
     if record.canonical not in (None, record.url):
         said.append(f"its canonical URL is {record.canonical}")
-    return "fetched", "; ".join(said)
+    return state, "; ".join(said)
 
 
 def _queued(crawl: View, entry: Entry, now: float) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from mannerly.crawler.model import REFUSALS
+
 _SKIPPED: dict[str, str | tuple[str, str]] = {
     "off_host": ("link to another host (--scope)", "links to other hosts (--scope)"),
     "off_site": ("link to another site (--scope)", "links to other sites (--scope)"),
@@ -124,6 +126,16 @@ def error_words(error: str, count: int = 1) -> str:
         return error.replace(latest[0], f"latest: {_words(_FAILED, latest[1], 1)}")
     code, colon, detail = error.partition(": ")
     return _words(_FAILED, code, count) + colon + detail
+
+
+def failure_words(reason: str, count: int = 1) -> str:
+    """Return words for why `count` pages failed: an error, or the status of their answer."""
+    if not reason.isdigit():
+        return error_words(reason, count)
+    status = int(reason)
+    if status in REFUSALS:
+        return f"refused with {status}"
+    return f"not found ({status})" if status in (404, 410) else f"answered with {status}"
 
 
 def _words(table: dict[str, str | tuple[str, str]], reason: str, count: int) -> str:

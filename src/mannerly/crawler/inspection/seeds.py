@@ -105,6 +105,8 @@ def given_up_hosts(crawl: View, limit: int) -> list[GivenUpHost]:
 def _problem(crawl: View, seed: str) -> SeedProblem | None:
     known = crawl.reader_of(host_key_of(seed)).find(seed)
     match known:
+        case None if crawl.reader_of(host_key_of(seed)).knows(seed):
+            return SeedProblem(seed, "its record is with another worker of this crawl", "unknown")
         case None:
             return SeedProblem(seed, "it never came to the crawl's queue", "unknown")
         case PageRecord(status=None, error=error):

@@ -35,11 +35,12 @@ class State(StrEnum):
 class Status(NamedTuple):
     """The progress of a crawl.
 
-    `total` and `shards` count: `fetched` pages (with a status) and `failed` ones (with an error
-    instead), together the records of an export; `lists` (sitemaps and public indexes); `queued`
-    URLs (`waiting` of them beyond the frontier's limit); `skipped` and `given_up` ones; `outgoing`
-    links that one shard has found and another has not taken over yet; and `hosts`. `pending` is
-    what is left to do: queued and outgoing. `pid` is the first worker's, or None if none is known.
+    `total` and `shards` count: `fetched` pages and `failed` ones (`model.is_failed`: no answer,
+    a status of 500 and more, a refusal, not read), together the records of an export; `lists`
+    (sitemaps and public indexes); `queued` URLs (`waiting` of them beyond the frontier's
+    limit); `skipped` and `given_up` ones; `outgoing` links that one shard has found and another
+    has not taken over yet; and `hosts`. `pending` is what is left to do: queued and outgoing.
+    `pid` is the first worker's, or None if none is known.
     """
 
     id: str

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import CRASHED, Candidate, Kind
+from mannerly.crawler.model import CRASHED, NO_MEMORY, UNPARSED, Candidate, Kind
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import UrlRefusal, host_key_of
 
@@ -25,7 +25,7 @@ from .links import resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
 from .long_work import PAGE, list_work, page_work
 from .metadata import header_element
-from .parsed import HELPER_DIED, ParsedPage, ParseFailed
+from .parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
 from .record import Harvest, page_record
 from .redirects import REDIRECTS, harvest_redirect
 from .text import text_digest
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .rules import LinkRules
 
 SITEMAP = Kind.SITEMAP
+_NOT_READ: dict[object, str] = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}
 _REFUSED = {refusal: refusal.value for refusal in UrlRefusal}
 
 
@@ -54,8 +55,8 @@ def harvest(
 
     `work` is the result of its `long_work`, if it had one; `recent` are the URLs passed on lately.
     """
-    if work is not None and work == HELPER_DIED:
-        return unreadable(entry, answer, wall, error=CRASHED)
+    if work is not None and work in _NOT_READ:
+        return unreadable(entry, answer, wall, error=_NOT_READ[work])
     status, is_page = answer.status, entry.kind == PAGE
     if not is_page and entry.kind in CHECKS:
         return harvest_check(entry, answer, rules, wall)
@@ -115,9 +116,7 @@ def _text_digest(answer: Fetched, rules: LinkRules) -> str | None:
     return text_digest(answer.body)
 
 
-def unreadable(
-    entry: Entry, answer: Fetched, wall: float, *, error: str = "parse_failed"
-) -> Harvest:
+def unreadable(entry: Entry, answer: Fetched, wall: float, *, error: str = UNPARSED) -> Harvest:
     """Return the record of a page that could not be parsed: it is kept, and the crawl goes on."""
     return Harvest(page_record(entry, answer, wall, error=error), [], {})
 

@@ -58,6 +58,9 @@ class ParseFailed(NamedTuple):
 HELPER_DIED = ParseFailed("helper_died")
 """The result of work that ended every process that was asked to do it."""
 
+LACKED_MEMORY = ParseFailed("no_memory")
+"""The result of work for which there was no memory: that says nothing about the page."""
+
 
 class CodeFailed(NamedTuple):
     """The user's code gave no result for a page: it took too long, or ended its process."""

@@ -2,6 +2,7 @@
 
 Each piece of work returns one result. If a helper dies or has no memory for its piece, only that is
 affected: it is given to a new helper, and if that one dies too, the result says so (`HELPER_DIED`;
+`LACKED_MEMORY` if memory lacked for one of them, since the page need not be the cause then;
 `CodeFailed` for the user's code). One that dies before it can work does not count, unless `STARTS`
 of them do so in a row. A helper that takes longer than `Role.longest_s` is killed, even if it never
 releases the interpreter; only parsing is tried again then. If no helper can be started (no memory,
@@ -21,7 +22,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.page.parsed import HELPER_DIED, CodeFailed, ParseFailed
+from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, CodeFailed, ParseFailed
 
 from .helper_process import NO_MEMORY, Order, done
 
@@ -59,7 +60,10 @@ class Role(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Work with its number, and how many helpers it may still crash."""
+    """Work with its number, and how many helpers it may still crash.
+
+    `lacked`: one of them had no memory for it.
+    """
 
     number: int
     work: Callable[[], object]
@@ -67,6 +71,7 @@ class Piece(NamedTuple):
     role: Role
     page: str = ""
     tries: int = TRIES
+    lacked: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -204,7 +209,7 @@ class HelperThread:
         try:
             helper.child.channel.send(piece.work)
         except MemoryError:  # half of it may have been sent
-            self._end(helper, "MemoryError: no memory for a copy of the page")
+            self._end(helper, "MemoryError: no memory for a copy of the page", lacked=True)
         except (PicklingError, AttributeError, TypeError) as error:
             helper.pieces.pop()
             self._done.put([(piece.number, ParseFailed(type(error).__name__))])
@@ -237,7 +242,8 @@ class HelperThread:
         try:
             results = helper.child.channel.receive()
         except Exception as error:  # noqa: BLE001 - no memory for it, or no message of ours
-            self._end(helper, f"its result was lost: {type(error).__name__}")
+            lacked = isinstance(error, MemoryError)
+            self._end(helper, f"its result was lost: {type(error).__name__}", lacked=lacked)
             return
         if results and not helper.is_ready:
             results = results[1:]
@@ -307,10 +313,11 @@ class HelperThread:
         self._no_start = (since, now + START_AGAIN_S)
         return now - since < START_PATIENCE_S
 
-    def _end(self, helper: _Helper, cause: str = "") -> None:
+    def _end(self, helper: _Helper, cause: str = "", *, lacked: bool = False) -> None:
         """End a helper that is idle, dead or overdue; its work is tried once more.
 
-        `cause` says why the user's code has no result, if this was the last try.
+        `cause` says why the user's code has no result, if this was the last try; `lacked`: there
+        was no memory for its work or its result.
         """
         self._helpers.remove(helper)
         self._selector.unregister(helper.child.channel)
@@ -323,7 +330,8 @@ class HelperThread:
         if helper.is_ready or self._failed_starts >= STARTS:
             first = pieces.popleft()
             line.extendleft(reversed(pieces))
-            self._try_again(first, cause)
+            lacked = lacked or not helper.is_ready or helper.child.exit_status == NO_MEMORY
+            self._try_again(first, cause, lacked=lacked)
         else:
             line.extendleft(reversed(pieces))  # none was read yet
 
@@ -335,13 +343,16 @@ class HelperThread:
         try:
             self._done.put([(piece.number, done(piece.work))])
         except MemoryError:
-            self._try_again(piece, "")
+            self._try_again(piece, "", lacked=True)
 
-    def _try_again(self, piece: Piece, cause: str) -> None:
+    def _try_again(self, piece: Piece, cause: str, *, lacked: bool) -> None:
+        lacked |= piece.lacked
         if piece.tries > 1:
-            self._lines[piece.role].appendleft(piece._replace(tries=piece.tries - 1))
+            again = piece._replace(tries=piece.tries - 1, lacked=lacked)
+            self._lines[piece.role].appendleft(again)
         else:
-            failed = CodeFailed(cause) if piece.role.is_users else HELPER_DIED
+            died = LACKED_MEMORY if lacked else HELPER_DIED
+            failed = CodeFailed(cause) if piece.role.is_users else died
             self._done.put([(piece.number, failed)])
 
 

@@ -80,14 +80,15 @@ def run(this: Run) -> tuple[Ending, Stats]:
     Raises:
         StoreError: another run has the crawl, or its state cannot be used.
     """
+    again = _again(this)
     if this.member is None:
         this.store.hold()
     elif this.store.fleet is not None and this.settings.processes == 1:
         this.store.fleet.join(this.member.data_dir, this.member.segments)
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
-    if this.member is None and this.is_resumed and not totals(this.store)["fetched"]:
-        this.store.order(RetryUrls())  # no seed could be fetched yet
+    if again is not None:
+        this.store.order(again)
     if processes == 1:
         ending, stats = _run_here(this)
     else:
@@ -99,6 +100,22 @@ def run(this: Run) -> tuple[Ending, Stats]:
     if ending is Ending.MAX_URLS and is_alone and not totals(this.store)["pending"]:
         ending = Ending.FINISHED
     return ending, stats
+
+
+def _again(this: Run) -> RetryUrls | None:
+    """Return the order to try URLs again with which a crawl that is run again begins.
+
+    Everything, if there is no page yet; else the seeds that gave none. A crawl that others are
+    running, or that is not finished, is joined as it is.
+    """
+    if not this.is_resumed:
+        return None
+    total = totals(this.store)
+    if this.member is not None and (total["pending"] or this.store.is_running()):
+        return None
+    if not total["fetched"]:
+        return RetryUrls(skipped="robots")
+    return RetryUrls(seeds=True) if total["failed"] or total["given_up"] else None
 
 
 def _run_here(this: Run) -> tuple[Ending, Stats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage
+from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage, is_failed
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
 from mannerly.politeness.classify import FORBIDDEN
@@ -95,10 +95,10 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
 
     A page that is checked again was counted when it was fetched first.
 
-    Pages are counted as the store counts them: one with a status is fetched. Whether the host is
-    in trouble is for the outcome to say: an answer of 503 is fetched, and a failure all the same.
+    Pages are counted as the store counts them. Whether the host is in trouble is for the outcome to
+    say: a page that was not read has failed, but that says nothing about its host.
     """
-    host, has_status = record.host, record.status is not None
+    host, has_failed = record.host, is_failed(record, entry.kind)
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
     if host not in parts.hosts.known:
         parts.given_up.recall(host, parts, now)
@@ -106,8 +106,8 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
     parts.hosts.count(
         host,
         now,
-        fetched=is_new and has_status,
-        failed=is_new and not has_status,
+        fetched=is_new and not has_failed,
+        failed=is_new and has_failed,
         is_failure=is_failure,
     )
     if is_failure:

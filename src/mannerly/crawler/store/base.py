@@ -7,8 +7,9 @@ A shard's store has one owner. It holds five sets of URLs, and every URL of the 
 offered is in exactly one of them:
 
     queued      waiting to be fetched, in order of (priority, seq) within a host
-    fetched     has a page record with a status
-    failed      has a page record with an error and no status, after its retries
+    fetched     has a page record
+    failed      has a page record that says so, after its retries (`model.is_failed`): no answer, an
+                error of the server, a refusal, a page that was not read, a seed without a page
     skipped     not fetched on purpose; has a reason
     given up    wanted, but its host or its robots.txt could not be reached; has a reason
 
@@ -32,8 +33,8 @@ them into the queue again, a slice at a time, each slice in one transaction: the
 record or reason, and keeps its number, depth and priority. What fails again in the meantime is not
 brought back a second time. Positions of records are not used again, so a reader that stops at the
 last position that it saw at the beginning meets no URL twice. Pages whose answer is missing
-(`RetryUrls.missing`: they have a status, and no place in `Batch.kept`) are queued, too, and their
-records stay, as those of a recrawl do.
+(`RetryUrls.missing`: they have not failed, and have no place in `Batch.kept`) are queued, too, and
+their records stay, as those of a recrawl do.
 
 **Checking again.** A `Recrawl` among the retries begins a new round. `bring_back` queues every URL
 that has a record, lists first and then pages, and the record stays: readers have it until the next
@@ -85,6 +86,8 @@ import shlex
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
+
+from mannerly.crawler.model import UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -209,8 +212,8 @@ class Counts:
 
     queued: int  # the waiting room included
     waiting: int  # of these, in the waiting room
-    fetched: int  # pages with a status
-    failed: int  # pages with an error instead of a status
+    fetched: int  # pages that have not failed
+    failed: int  # pages that have (`model.is_failed`)
     lists: int  # sitemaps and public indexes that were read, or failed
     skipped: int
     given_up: int
@@ -276,6 +279,12 @@ class ShardReader(Protocol):
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
+
+    def unread_pages(self) -> int:
+        """Return how many pages could not be read, perhaps through no fault of theirs."""
+        if not self.counts().failed:
+            return 0
+        return sum(record.error in UNFINISHED for _, record in self.pages())
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""

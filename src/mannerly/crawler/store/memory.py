@@ -18,6 +18,7 @@ from mannerly.crawler.model import (
     PageRecord,
     Skipped,
     Traffic,
+    is_failed,
     is_given_up,
 )
 
@@ -127,7 +128,7 @@ class MemoryStore(MemoryReader, ShardStore):
         if entry.kind == Kind.PAGE:
             data.pages[data.positions[seq]] = record
         data.failed.pop(seq, None)
-        if record.status is None:
+        if is_failed(record, entry.kind):
             data.failed[seq] = data.positions[seq], entry
 
     def _keep_lists(self, batch: Batch) -> None:
@@ -164,21 +165,21 @@ class MemoryStore(MemoryReader, ShardStore):
         asked = (sorted(failed) if order.failed else []) + (
             sorted(given_up) if order.given_up else []
         )
-        found = [entry.seq for _, _, entry in asked if order.host in (None, entry.host)]
+        found = [entry.seq for _, _, entry in asked if _is_meant(entry, order)]
         for seq, skipped in sorted(data.skipped.items()):
             is_asked = skipped.reason.partition(":")[0] == order.skipped
-            if is_asked and order.host in (None, data.entries[seq].host):
+            if is_asked and _is_meant(data.entries[seq], order):
                 found.append(seq)
         return found + (self._missing(order.host) if order.missing else [])
 
     def _missing(self, host: str | None) -> list[int]:
-        """Return the numbers of pages that have a status and no kept answer, in order."""
+        """Return the numbers of pages that have not failed and no kept answer, in order."""
         data = self._data
         return [
             seq
             for seq in sorted(data.positions, key=data.positions.__getitem__)
             if seq not in data.kept
-            and data.recorded[seq].status is not None
+            and seq not in data.failed
             and data.entries[seq].kind == Kind.PAGE
             and data.rounds[seq] >= data.round
             and host in (None, data.entries[seq].host)
@@ -197,6 +198,7 @@ class MemoryStore(MemoryReader, ShardStore):
                 position, entry = data.failed.pop(seq)
                 data.pages.pop(position, None)
                 del data.recorded[seq], data.positions[seq]
+                data.kept.pop(seq, None)
                 hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
                 entries.append(entry)
             elif seq in data.given_up or seq in data.skipped:
@@ -347,3 +349,7 @@ class MemoryStore(MemoryReader, ShardStore):
         data.next_seq += 1
         data.seen[url] = seq
         return seq
+
+
+def _is_meant(entry: Entry, order: RetryUrls) -> bool:
+    return order.host in (None, entry.host) and (entry.parent is None or not order.seeds)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import RetryUrls
-from mannerly.crawler.model import Entry, HostRecord, Kind, Skipped
+from mannerly.crawler.model import ArchivePlace, Entry, HostRecord, Kind, Skipped
 from mannerly.crawler.store.base import Batch
 
 from .opening import OPTIONS, Opening
@@ -62,6 +62,91 @@ class RetryContract(Opening):
             )
         )
         return store, entries
+
+    def test_what_ended_in_a_refusal_an_error_or_unread_has_failed(self, location: str) -> None:
+        """Its record stays, and it is brought back with those that got no answer."""
+        store = self.store(location)
+        ends: list[tuple[int | None, str | None]] = [
+            *((None, "timeout"), (500, None), (503, None), (599, None), (999, None)),
+            *((401, None), (403, None), (407, None), (408, None), (425, None), (429, None)),
+            *((200, "crashes_parser"), (200, "parse_failed")),
+            *((200, None), (200, "links_capped"), (304, None), (301, "redirect_loop")),
+            *((400, None), (404, None), (410, None), (451, None)),
+        ]
+        entries = enter(store, *(candidate(f"/{at}") for at in range(len(ends))))
+        records = [
+            page(entry, status=status, error=error)
+            for entry, (status, error) in zip(entries, ends, strict=True)
+        ]
+        store.commit(Batch(pages=list(zip(entries, records, strict=True))))
+        kept = [record for _, record in store.pages()]
+        counted = store.counts()
+        store.commit(Batch(retries=[RetryUrls(given_up=False)]))
+
+        back = [entry for _ in range(3) for entry in store.bring_back(10).new]
+
+        assert kept == records
+        assert counted == counts(fetched=8, failed=13, hosts=1)
+        assert back == entries[:13]
+        assert store.counts() == counts(queued=13, fetched=8, hosts=1)
+
+    def test_a_seed_that_gave_no_page_has_failed(self, location: str) -> None:
+        """Another page that is not there has not: a link that leads nowhere is a result."""
+        store = self.store(location)
+        seed = candidate("/seed", depth=0)._replace(parent=None)
+        listed = candidate("/list")._replace(kind=Kind.SITEMAP, parent=None)
+        entries = enter(store, seed, candidate("/page"), listed)
+        store.commit(Batch(pages=[(entry, page(entry, status=404)) for entry in entries]))
+        counted = store.counts()
+        store.commit(Batch(retries=[RetryUrls()]))
+
+        back = [entry for _ in range(3) for entry in store.bring_back(10).new]
+
+        assert counted == counts(fetched=1, failed=1, lists=1, hosts=1)
+        assert [entry.url for entry in back] == [seed.url]
+
+    def test_only_seeds_can_be_brought_back(self, location: str) -> None:
+        """Those that failed, were given up or skipped; what pages have led to stays."""
+        store = self.store(location)
+        entries = enter(
+            store,
+            *(candidate(f"/{n}")._replace(parent=None) for n in range(3)),
+            *(candidate(f"/{n}") for n in range(3, 6)),
+        )
+        for failed, given_up, skipped in (entries[:3], entries[3:]):
+            store.commit(
+                Batch(
+                    pages=[(failed, page(failed, status=503))],
+                    dropped=[(given_up, "host_retired"), (skipped, "robots")],
+                )
+            )
+        store.commit(Batch(retries=[RetryUrls(skipped="robots", seeds=True)]))
+
+        back = [entry for _ in range(4) for entry in store.bring_back(10).new]
+
+        assert sorted(back) == entries[:3]
+        assert store.counts() == counts(queued=3, failed=1, given_up=1, skipped=1, hosts=1)
+
+    def test_the_kept_answer_of_a_failed_url_goes_with_its_record(self, location: str) -> None:
+        """Its next record may have none."""
+        store = self.store(location)
+        (entry,) = enter(store, candidate("/1"))
+        place = ArchivePlace("a.warc.gz", 0, 9)
+        store.commit(
+            Batch(
+                pages=[(entry, page(entry, status=503))],
+                kept={entry.seq: place},
+                segments={place.segment: 9},
+            )
+        )
+        before = [place for _, _, place in store.kept_pages()]
+        store.commit(Batch(retries=[RetryUrls()]))
+        for _ in range(3):
+            store.bring_back(10)
+        store.commit(Batch(pages=[(entry, page(entry))]))
+
+        assert before == [place]
+        assert [place for _, _, place in store.kept_pages()] == [None]
 
     def test_failed_and_given_up_urls_are_brought_back(self, location: str) -> None:
         """They are queued as they were, with their numbers; the order is done afterwards."""

@@ -20,7 +20,7 @@ from mannerly.crawler.store.base import BroughtBack
 from mannerly.crawler.store.lastmod import spares_request
 
 from .reader import checked_entries
-from .schema import RETRY, insert
+from .schema import FAILED, MAY_HAVE_FAILED, RETRY, insert
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
@@ -45,14 +45,17 @@ _PRIORITY = """
 _FAILED = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, pages.host, position
     FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE status IS NULL AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
+    WHERE {MAY_HAVE_FAILED} AND {FAILED}
+      AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
       AND position <= ?4 AND pages.round >= (SELECT round FROM totals)
+      AND (parent IS NULL OR NOT ?6)
     ORDER BY pages.host, position LIMIT ?5
 """  # noqa: S608
 _GIVEN_UP = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind, given_up.host, seq
     FROM given_up JOIN hosts ON hosts.id = given_up.host
     WHERE (given_up.host, seq) > (?1, ?2) AND given_up.host <= ?3
+      AND (parent IS NULL OR NOT ?6)
     ORDER BY given_up.host, seq LIMIT ?5
 """
 # Text after a colon is a detail of the reason.
@@ -63,7 +66,8 @@ _SKIPPED = """
                  LEFT JOIN arrivals ON arrivals.seq = skipped.seq
                  JOIN hosts ON hosts.id = coalesce(seen.host, arrivals.host)
     WHERE skipped.seq > ?2 AND hosts.id BETWEEN ?1 AND ?3
-      AND substr(reason, 1, instr(reason || ':', ':') - 1) = ?6
+      AND substr(reason, 1, instr(reason || ':', ':') - 1) = ?7
+      AND (parent IS NULL OR NOT ?6)
     ORDER BY skipped.seq LIMIT ?5
 """
 # In the order of positions: there is no index of what is missing.
@@ -71,7 +75,7 @@ _MISSING = f"""
     SELECT seq, url, name, depth, rank, parent, hops, kind, ?1, position FROM (
         SELECT pages.*, hosts.host AS name, {_PRIORITY} AS rank
         FROM pages JOIN hosts ON hosts.id = pages.host
-        WHERE kind = 0 AND status NOT NULL AND position > ?2 AND position <= ?4
+        WHERE kind = 0 AND NOT {FAILED} AND position > ?2 AND position <= ?4
           AND pages.host BETWEEN ?1 AND ?3 AND pages.round >= (SELECT round FROM totals)
           AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq)
           AND NOT EXISTS (SELECT 1 FROM waiting WHERE waiting.seq = pages.seq)
@@ -118,6 +122,7 @@ class _Order(NamedTuple):
     skipped: str | None
     round: int
     missing: int
+    seeds: int  # only URLs that no page has led to
 
 
 def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
@@ -126,7 +131,7 @@ def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
     if isinstance(order, Recrawl):
         if order.round > change.totals["round"]:
             change.totals["round"] = order.round
-            row = (0, 0, 0, _ALL_HOSTS, position, 0, 0, None, order.round, 0)
+            row = (0, 0, 0, _ALL_HOSTS, position, 0, 0, None, order.round, 0, 0)
             change.database.execute(_ORDER, row)
         return
     first, last = 0, _ALL_HOSTS
@@ -136,7 +141,7 @@ def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
             return  # there is no URL of it
         first = last = found[0]
     kinds = (order.failed, order.given_up)
-    values = (*kinds, first, last, position, first, 0, order.skipped, 0, order.missing)
+    values = (*kinds, first, last, position, first, 0, order.skipped, 0, order.missing, order.seeds)
     change.database.execute(_ORDER, values)
 
 
@@ -153,7 +158,8 @@ def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
     query = _first_query(order)
     rows: list[Row] = []
     if query:
-        extra = [order.skipped] if query is _SKIPPED else []
+        extra: list[int | str | None] = [] if query is _MISSING else [order.seeds]
+        extra += [order.skipped] if query is _SKIPPED else []
         place = (order.at_host, order.at_row, order.last_host, order.last_position, limit)
         rows = change.database.rows(query, (*place, *extra))
     left = order
@@ -207,6 +213,7 @@ def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -
     change.database.executemany(
         "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
     )
+    change.database.executemany("DELETE FROM kept WHERE seq = ?", [(each.seq,) for each in entries])
     pages = sum(entry.kind == Kind.PAGE for entry in entries)
     change.add(failed=-pages, lists=-sum(entry.kind in LISTS for entry in entries))
 

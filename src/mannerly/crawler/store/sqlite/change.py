@@ -28,6 +28,7 @@ from mannerly.crawler.model import (
     Kind,
     PageRecord,
     RobotsRecord,
+    is_failed,
     is_given_up,
 )
 from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
@@ -37,7 +38,7 @@ from .database import repair_advice
 from .inbox import encode_links
 from .kept import keep_answers
 from .reader import checked_entries
-from .schema import ENTRY, HOST, PAGE, TOTALS, insert, update
+from .schema import ENTRY, FAILED, HOST, PAGE, TOTALS, insert, update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -76,10 +77,10 @@ _LASTMODS = """
     UPDATE hosts SET lastmod_right = lastmod_right + ?, lastmod_wrong = lastmod_wrong + ?
     WHERE id = ?
 """
-_RECORDED = """
-    SELECT seq, kind, status IS NULL, elements FROM pages
+_RECORDED = f"""
+    SELECT seq, kind, {FAILED}, elements FROM pages
     WHERE seq IN (SELECT value FROM carray(?))
-"""
+"""  # noqa: S608
 _RECHECKED = update("pages", "kind", "hops", "round", "elements", *PAGE, where="seq")
 _UNCHECKED = "UPDATE pages SET error = ? WHERE seq = ?"
 _READ_TOTALS = f"SELECT {', '.join(TOTALS)} FROM totals"  # noqa: S608
@@ -221,7 +222,7 @@ class Change:
                 if entry.kind != PAGE_KIND:
                     others += 1
                     lists += entry.kind in LISTS
-                elif record.status is None:
+                elif is_failed(record):
                     failed += 1
         skipped, given_up = self._dropped(dropped, taken, known)
         self.database.executemany(_PAGE, records)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .schema import TOTALS
+from .schema import FAILED, TOTALS
 
 if TYPE_CHECKING:
     from .database import Database
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _COUNTED = {
     "ready": "SELECT count(*) FROM queue",
     "waiting": "SELECT count(*) FROM waiting",
-    "fetched": "SELECT count(*) FROM pages WHERE kind = 0 AND status IS NOT NULL",
-    "failed": "SELECT count(*) FROM pages WHERE kind = 0 AND status IS NULL",
+    "fetched": f"SELECT count(*) FROM pages WHERE kind = 0 AND NOT {FAILED}",  # noqa: S608
+    "failed": f"SELECT count(*) FROM pages WHERE kind = 0 AND {FAILED}",  # noqa: S608
     "lists": "SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)",  # see `model.LISTS`
     "skipped": "SELECT count(*) FROM skipped",
     "given_up": "SELECT count(*) FROM given_up",

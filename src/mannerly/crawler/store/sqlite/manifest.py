@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 6
+FORMAT = 7
 OLDEST = 1  # the oldest format that `migration` can convert
 
 _OURS = re.compile(

@@ -6,7 +6,9 @@
     format 3    shards have version 4: no segments, items, links and contents of sitemaps
     format 4    shards have version 5: orders to bring back say nothing about missing answers
     format 5    shards have version 6: the links of each commit are compressed alone
-    format 6    the present one
+    format 6    shards have version 7: pages with a status of 500 or more, or a refusal, are counted
+                as fetched
+    format 7    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -32,7 +34,7 @@ from .files import make_private
 from .inbox import encode_links, inbox_path
 from .manifest import FORMAT, MANIFEST, hold_everything, manifest_of, read_values, write_manifest
 from .reader import shard_path
-from .schema import CONTROL, INBOX, SHARD
+from .schema import CONTROL, FAILED, INBOX, MAY_HAVE_FAILED, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,6 +162,21 @@ _SHARD_4_TO_5 = """
 """
 _SHARD_5_TO_6 = "ALTER TABLE retries ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;"
 _SHARD_6_TO_7 = "ALTER TABLE elements ADD COLUMN begins INTEGER NOT NULL DEFAULT 0;"
+_SHARD_7_TO_8 = f"""
+    DROP INDEX failed_pages;
+    CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
+    ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
+    UPDATE totals SET (fetched, failed) = (
+        SELECT totals.fetched + totals.failed - count(*), count(*)
+        FROM pages WHERE kind = 0 AND {MAY_HAVE_FAILED} AND {FAILED}
+    );
+    UPDATE hosts SET fetched = max(0, fetched - more), failed = failed + more
+    FROM (
+        SELECT host AS number, count(*) AS more FROM pages
+        WHERE kind = 0 AND status IS NOT NULL AND {MAY_HAVE_FAILED} AND {FAILED} GROUP BY host
+    )
+    WHERE id = number;
+"""  # noqa: S608
 _INBOX_2_TO_3 = """
     ALTER TABLE letters RENAME TO link_batches;
     ALTER TABLE link_batches RENAME COLUMN links TO count;
@@ -171,6 +188,7 @@ _SCRIPTS = {
     ("shard", 4): _SHARD_4_TO_5,
     ("shard", 5): _SHARD_5_TO_6,
     ("shard", 6): _SHARD_6_TO_7,
+    ("shard", 7): _SHARD_7_TO_8,
     ("inbox", 2): _INBOX_2_TO_3,
 }  # by the kind of a file and its version
 _WITHOUT_KINDS = 2  # the version in which links have no kind

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import apsw
 
 from mannerly.crawler.model import (
+    UNFINISHED,
     ArchivePlace,
     Entry,
     HostRecord,
@@ -30,7 +31,7 @@ from mannerly.crawler.store.ranges import out_of_range
 from .database import Database
 from .elements import ElementsReader
 from .inbox import decode_links
-from .schema import HOST, SHARD
+from .schema import HOST, MAY_HAVE_FAILED, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,6 +100,10 @@ _FIND_PAGE = f"""
 _PAGES = f"""
     SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
     WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
+"""  # noqa: S608
+_UNFINISHED = f"""
+    SELECT count(*) FROM pages
+    WHERE {MAY_HAVE_FAILED} AND kind = 0 AND error IN ({", ".join(map(repr, sorted(UNFINISHED)))})
 """  # noqa: S608
 _CHECKED = f"""
     SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
@@ -246,6 +251,11 @@ class SqliteReader(ShardReader):
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
         row = self._row(_LASTMODS, (url,))
         return self._checked(row, tuple[str, str]) if row else None
+
+    def unread_pages(self) -> int:
+        """Return how many pages could not be read, perhaps through no fault of theirs."""
+        row = self._row(_UNFINISHED)
+        return 0 if row is None else self._checked(row[0], int)
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mannerly.crawler.model import PageRecord
+from mannerly.crawler.model import NOT_READ, REFUSALS, PageRecord
 
 
 class FileKind(NamedTuple):
@@ -46,11 +46,20 @@ class FileKind(NamedTuple):
     tables: str
 
 
+# The condition of the index of failed pages: a query that repeats it reads the index.
+MAY_HAVE_FAILED = "(status IS NULL OR status >= 400 OR error IS NOT NULL)"
+# `model.is_failed` as a condition on a row of `pages`.
+FAILED = f"""
+    (status IS NULL OR status >= 500 OR status IN ({", ".join(map(str, sorted(REFUSALS)))})
+     OR coalesce(error IN ({", ".join(f"'{error}'" for error in sorted(NOT_READ))}), 0)
+     OR (status >= 400 AND parent IS NULL AND kind = 0))
+"""
+
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    7,
-    """
+    8,
+    f"""
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
     );
@@ -125,12 +134,13 @@ SHARD = FileKind(
     CREATE TABLE listed (
         url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
     ) WITHOUT ROWID;
-    CREATE INDEX failed_pages ON pages (host, position) WHERE status IS NULL;
+    CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     CREATE TABLE retries (
         number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
         first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
         at_host INTEGER NOT NULL, at_row INTEGER NOT NULL, skipped TEXT,
-        round INTEGER NOT NULL DEFAULT 0, missing INTEGER NOT NULL DEFAULT 0
+        round INTEGER NOT NULL DEFAULT 0, missing INTEGER NOT NULL DEFAULT 0,
+        seeds INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE hosts (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL UNIQUE, ready INTEGER NOT NULL DEFAULT 0,
@@ -272,7 +282,7 @@ HOST = (
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (
     *("failed", "given_up", "first_host", "last_host", "last_position", "at_host", "at_row"),
-    *("skipped", "round", "missing"),
+    *("skipped", "round", "missing", "seeds"),
 )
 OF_LISTS = ("in_sitemap", "lastmod")  # fields of a record that the table `listed` has
 PAGE = tuple(name for name in PageRecord._fields if name not in ("host", *OF_LISTS))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.control import Recrawl, encode
 from mannerly.crawler.model import LISTS as LIST_KINDS
-from mannerly.crawler.model import Entry, Kind, is_given_up
+from mannerly.crawler.model import Entry, Kind, is_failed, is_given_up
 from mannerly.crawler.store.base import Batch, Committed
 
 from .host_codec import pack_host, pack_robots
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .writes import Answer
 
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
-WITH_STATUS = "plc"  # the kinds of records with a status (`kind_letters`)
+NOT_FAILED = "plc"  # the kinds of records of URLs that have not failed (`kind_letters`)
 
 
 def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
@@ -39,9 +39,10 @@ def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Pay
     entries: dict[str, str] = {}
     dropped: list[Any] = []
     for entry, record in batch.pages:
-        if record.status is None:
+        kind = kind_of_record(entry, record)
+        if kind not in NOT_FAILED:
             entries[str(len(pages) + 1)] = pack_entry(entry)
-        pages += _leaving(hosts, entry, kind_of_record(entry, record))
+        pages += _leaving(hosts, entry, kind)
     for entry, reason in batch.dropped:
         given_up = f"{reason}\0{pack_entry(entry)}" if is_given_up(reason) else ""
         dropped += _leaving(hosts, entry, given_up)
@@ -84,11 +85,11 @@ def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
 
 def kind_of_record(entry: Entry, record: PageRecord) -> str:
     """Return the letter by which `commit.lua` counts a record."""
-    return kind_letters(entry.kind)[record.status is None]
+    return kind_letters(entry.kind)[is_failed(record, entry.kind)]
 
 
 def kind_letters(kind: Kind) -> str:
-    """Return the letters of a record with a status, and of one without."""
+    """Return the letters of a record, and of one of a URL that has failed (`model.is_failed`)."""
     return "pf" if kind == Kind.PAGE else "lm" if kind in LIST_KINDS else "cd"
 
 

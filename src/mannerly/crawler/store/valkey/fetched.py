@@ -22,7 +22,7 @@ import msgspec
 
 from mannerly.crawler.store.fleet import StoreAway
 
-from .batches import WITH_STATUS
+from .batches import NOT_FAILED
 from .layout import leaving_urls
 from .packing import Poisoned, number_of, queued_text, score, unpack
 
@@ -128,7 +128,7 @@ def _entries(payload: Payload) -> list[bytes]:
     return [
         f"{hosts[url.host - 1]}\0{url.priority}\0{url.entry}".encode()
         for url in leaving_urls(payload["pages"])
-        if url.how in WITH_STATUS
+        if url.how in NOT_FAILED
     ]
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from .client import Payload, ValkeyServer
 
-FETCHED, FAILED = b"+", b"-"  # before the blocks of `m`: the record has a status, or none
+FETCHED, FAILED = b"+", b"-"  # before the blocks of `m`: has the URL failed?
 
 
 class LostRecords:
@@ -55,11 +55,11 @@ class LostRecords:
         return sum(entry.kind == Kind.PAGE for entry, _ in self.urls())
 
     def urls(self) -> Iterator[tuple[Entry, bool]]:
-        """Yield the URLs whose record cannot be read here, and whether it has a status."""
+        """Yield the URLs whose record cannot be read here, and whether they had failed."""
         if self._records().missing_segments:
             for mark, portion in self._portions():
                 for entry in self._lost(mark, portion):
-                    yield entry, mark == FETCHED
+                    yield entry, mark == FAILED
 
     def recall(self, crawl: str, host: str | None) -> int:
         """Leave those of one host, or of all, to the owner; return how many pages are new there."""

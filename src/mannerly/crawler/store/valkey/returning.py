@@ -17,7 +17,7 @@ import msgspec
 
 from mannerly.crawler.control import Recrawl, RetryUrls, decode
 from mannerly.crawler.model import LISTS as LIST_KINDS
-from mannerly.crawler.model import Kind
+from mannerly.crawler.model import Kind, is_failed
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.lastmod import spares_request
 
@@ -116,7 +116,7 @@ class Returning:
             mark, _, packed = (value or b"").partition(b" " if step == "f" else b"\0")
             entry = unpack_entry(packed, f"{base}{step}e")
             is_of_this_round = step == "g" or int(mark) >= self._shard.round
-            if is_of_this_round and order.control.host in (None, entry.host):
+            if is_of_this_round and _is_meant(entry, order.control):
                 kind = "" if step == "g" else kind_letters(entry.kind)[1]
                 rows.append(ReturningUrl(step, entry, kind))
         return rows, int(float(flat[-1])) if len(seqs) == limit else None
@@ -130,7 +130,7 @@ class Returning:
             if (
                 entry.seq > after
                 and reason.partition(":")[0] == control.skipped
-                and control.host in (None, entry.host)
+                and _is_meant(entry, control)
             ):
                 rows.append(ReturningUrl("k", entry, ""))
                 if len(rows) == limit:
@@ -147,7 +147,7 @@ class Returning:
             for entry, record in log.recorded_entries()
             if entry.seq > after
             and entry.kind == Kind.PAGE
-            and record.status is not None
+            and not is_failed(record)
             and control.host in (None, entry.host)
             and not log.is_kept(entry.seq)
         )
@@ -188,9 +188,9 @@ class Returning:
         for entry, record in here:
             if entry.kind in kinds:
                 yield entry, kind_of_record(entry, record)
-        for entry, has_status in self._shard.lost_records.urls():
+        for entry, has_failed in self._shard.lost_records.urls():
             if entry.kind in kinds:
-                yield entry, kind_letters(entry.kind)[not has_status]
+                yield entry, kind_letters(entry.kind)[has_failed]
 
     def _spared(self, entries: list[Entry], round_number: int) -> list[int]:
         """Return the pages that are unchanged because a believed sitemap says so, by number."""
@@ -218,6 +218,10 @@ class Returning:
             packed = pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, entry.kind)
             back += BackUrl(row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
         return ReturningSlice(rows, {"back": back, "order": order})
+
+
+def _is_meant(entry: Entry, order: RetryUrls) -> bool:
+    return order.host in (None, entry.host) and (entry.parent is None or not order.seeds)
 
 
 def _steps(order: RetryUrls) -> list[str]:

@@ -32,6 +32,7 @@ end
 local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks',
   P = 'fetched', L = 'lists', C = 'checks'}
 local IS_FAILED = {f = true, m = true, d = true}
+local NOT_FAILED = {f = 'p', m = 'l', d = 'c'}
 local IS_LOST = {P = true, L = true, C = true}
 C.checks = 0
 
@@ -47,11 +48,12 @@ for i = 1, #A.pages, LEAVING_SIZE do
     local kind = A.pages[i + LEAVING_HOW]
     local before = earlier(seq)
     if before then
-      C[COUNTED[before]] = C[COUNTED[before]] - 1
       if IS_FAILED[before] then
-        redis.call('ZREM', P .. 'f', seq)
+        -- Earlier releases counted what has a status as fetched.
+        if redis.call('ZREM', P .. 'f', seq) == 0 then before = NOT_FAILED[before] end
         redis.call('HDEL', P .. 'fe', seq)
       end
+      C[COUNTED[before]] = C[COUNTED[before]] - 1
     end
     C[COUNTED[kind]] = C[COUNTED[kind]] + 1
     if IS_FAILED[kind] then

@@ -115,7 +115,9 @@ local function remove_all(values, hosts)
     local host = host_of(name)
     if #list > 1 and host.priorities[priority] then
       local key, place, count = list_key(name, priority), {}, 0
-      for _, i in ipairs(list) do place[values[i + LEAVING_ENTRY]] = i end
+      for _, i in ipairs(list) do -- of one that is offered twice, the first counts
+        place[values[i + LEAVING_ENTRY]] = place[values[i + LEAVING_ENTRY]] or i
+      end
       for _, entry in ipairs(redis.call('LRANGE', key, 0, #list - 1)) do
         if not place[entry] then break end
         is_gone[place[entry]] = true
