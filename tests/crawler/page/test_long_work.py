@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mannerly.crawler.model import Entry, Fetched, Kind, Request
+from mannerly.crawler.model import Entry, Fetched, Kind, Request, is_failed
 from mannerly.crawler.page import ParsedPage
+from mannerly.crawler.page.harvest import harvest
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.listings import Listing, read_list
 from mannerly.crawler.page.long_work import (
@@ -18,7 +19,9 @@ from mannerly.crawler.page.long_work import (
     BIG_LIST_BYTES,
     long_work,
 )
+from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParseFailed
 from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.scope import Scope
 
 if TYPE_CHECKING:
@@ -86,3 +89,25 @@ def test_small_answers_are_not_long_work() -> None:
     assert work(SITEMAP, kind=Kind.SITEMAP) is None
     assert work(gzip.compress(SITEMAP), kind=Kind.SITEMAP) is None
     assert work(b'{"url": "http://e.example/a"}', kind=Kind.COMMONCRAWL) is None
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        (ParsedPage(URL, title="big", links=["/x"]), None),
+        (ParseFailed("ValueError"), "parse_failed"),
+        (HELPER_DIED, "crashes_parser"),
+        (LACKED_MEMORY, "no_memory"),
+    ],
+)
+def test_the_result_of_a_helper_becomes_the_record(result: object, error: str | None) -> None:
+    """A page that was read has no error; every reason for not reading one has its own."""
+    entry = Entry(1, URL, "e.example", 0, 0, None, 0, Kind.PAGE)
+    answer = Fetched(Request(URL, "e.example", 1.0), 200, {"content-type": "text/html"}, BIG)
+    rules = LinkRules(Scope((URL,)), "me", 5)
+
+    found = harvest(entry, answer, rules, Recent(), WALL, result)
+
+    assert (found.record.status, found.record.error) == (200, error)
+    assert len(found.found) == (error is None)
+    assert is_failed(found.record) == (error is not None)

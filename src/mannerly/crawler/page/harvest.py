@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .rules import LinkRules
 
 SITEMAP = Kind.SITEMAP
-_NOT_READ: dict[object, str] = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}
+_NOT_READ = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}
 _REFUSED = {refusal: refusal.value for refusal in UrlRefusal}
 
 
@@ -55,7 +55,7 @@ def harvest(
 
     `work` is the result of its `long_work`, if it had one; `recent` are the URLs passed on lately.
     """
-    if work is not None and work in _NOT_READ:
+    if isinstance(work, ParseFailed) and work in _NOT_READ:
         return unreadable(entry, answer, wall, error=_NOT_READ[work])
     status, is_page = answer.status, entry.kind == PAGE
     if not is_page and entry.kind in CHECKS:
