@@ -115,6 +115,7 @@ def _stats(**changes: object) -> Stats:
         "waits": Waits(pace=20, busy=4, asked_to_wait=3, backing_off=2, paused=1, next_in_s=0.1),
         "standings": [HANDBOOK, SHOP, ARCHIVE],
         "latencies": latencies(),
+        "latest_url": "https://archive.statistics-office.example.com/tables/2019/population.html",
     }
     return Stats(**usual | changes)  # type: ignore[arg-type]
 

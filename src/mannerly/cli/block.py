@@ -3,7 +3,7 @@
     1  what it does or waits for            5  queue, requests in flight, refusals, latency
     2  how far it is                        6  the hosts by state
     3  what the end depends on              7  which hosts come back first, when, and why
-    4  empty
+    4  the URL that was asked for last
 
 A pure function of a `Live`, a `Look` and the location of the crawl: while it is paused, the third
 line is the command that continues it. What does not fit is left out from the right. With fewer than
@@ -57,11 +57,11 @@ def block(live: Live, look: Look, location: str | None = None) -> list[str]:
         if look.rows >= FEW_ROWS:
             lines += [
                 [_third(live, look, location)],
-                [],
+                [_url(live)],
                 [_numbers(live, look)],
                 _hosts(live, look),
+                _back(live, look),
             ]
-            lines.append(_back(live, look))
     drawn = [look.line(line) for line in lines]
     while drawn and not drawn[-1]:
         drawn.pop()
@@ -135,6 +135,14 @@ def _third(live: Live, look: Look, location: str | None) -> str:
         return "" if location is None else _how_to_continue(live, look, location)
     room = max(20, look.columns - 1 - 60)
     return ahead(live, lambda host: short_host(host, room), is_short=not look.is_wide)
+
+
+def _url(live: Live) -> str:
+    """Return the URL that was asked for last, while requests are sent."""
+    url = live.stats.latest_url
+    if not url or live.state not in (CrawlState.STARTING, CrawlState.RUNNING):
+        return ""
+    return f"{'Fetching' if live.stats.in_flight else 'Fetched'} {safe_term(url)}"
 
 
 def _how_to_continue(live: Live, look: Look, location: str) -> str:

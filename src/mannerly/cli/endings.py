@@ -74,7 +74,8 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
-    for name in ("tallies", "standings", "latencies", "blocked", "commits", "warmth"):
+    passing = ("tallies", "standings", "latencies", "blocked", "commits", "warmth", "latest_url")
+    for name in passing:
         del stats[name]
     stats["latency_ms"] = {
         f"p{share}": round(1000 * result.stats.latencies.within(share / 100), 1)

@@ -206,6 +206,7 @@ class Stats:
     body_bytes: int = 0  # memory that bodies take
     mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
     oldest: OldestRequest | None = None  # of the requests in flight
+    latest_url: str = ""  # of the requests that were started
     trouble: str | None = None  # why the crawl waits, if the operator has to act
     is_paused: bool = False
     grace_s: float | None = None  # left for the requests under way: the crawl was stopped
@@ -255,6 +256,7 @@ class Stats:
         self.trouble = self.trouble or other.trouble
         self.extract_error = self.extract_error or other.extract_error
         self.is_paused |= other.is_paused
+        self.latest_url = other.latest_url or self.latest_url
         self.mended += other.mended
         self.standings += other.standings
         self.latencies.update(other.latencies)
@@ -290,6 +292,7 @@ class Stats:
             robots_in_flight=0,
             parsing=0,
             body_bytes=0,
+            latest_url="",
             waits=Waits(),
             standings=[],
         )

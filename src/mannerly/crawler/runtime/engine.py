@@ -139,6 +139,7 @@ class Engine:
         self._lack: str | None = None  # what this machine lacks, until `_next_start`
         self._next_start = now
         self._trouble: str | None = None
+        self._latest_url = ""  # of the requests that were started
         self.is_draining = False
         self.is_paused = False
         self.dropped: list[Shard] = []  # lost by this engine; the worker closes their stores
@@ -332,6 +333,8 @@ class Engine:
             budget.settle(sum([_flight(request).item.kind == _PAGE for request in requests]))
             for request in requests:
                 fetcher.start(request)
+            if requests:
+                self._latest_url = requests[-1].url
 
     # ------------------------------------------------------------------ shards that come and go
 
@@ -611,6 +614,7 @@ class Engine:
         if self._leases is not None:
             stats.trouble = stats.trouble or self._leases.trouble
         stats.oldest = self._oldest()
+        stats.latest_url = self._latest_url
         stats.standings = self._fold.standings(self._clock.now())
         stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
         stats.parsing = 0 if self._offload is None else self._offload.pending
