@@ -92,7 +92,11 @@ def _host_memory() -> Finding:
     from contextlib import closing
     from pathlib import Path
 
-    from mannerly.crawler.store import host_memory_location, open_host_memory
+    from mannerly.crawler.store import (
+        examine_host_memory,
+        host_memory_location,
+        open_host_memory,
+    )
     from mannerly.crawler.store.base import StoreError
 
     name, location = "memory of hosts", host_memory_location(None, os.environ)
@@ -102,7 +106,8 @@ def _host_memory() -> Finding:
         return Finding(name, f"{location} (made by the first crawl)")
     try:
         with closing(open_host_memory(location)):
-            return Finding(name, location)
+            odd = examine_host_memory(Path(location))
+        return Finding(name, location, f"mended when it is used: {'; '.join(odd)}" if odd else "")
     except StoreError as error:
         return Finding(name, location, str(error), is_problem=True)
 

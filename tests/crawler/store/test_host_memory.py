@@ -185,17 +185,19 @@ class TestHostFile(HostMemoryContract):
         assert two.memory.budgets([HOST], self.now)[HOST].lesson == LESSON
         assert isinstance(two.claim(), Granted)
 
-    def test_a_damaged_journal_is_refused(self) -> None:
-        """It is not taken for "nothing is known"."""
+    def test_a_damaged_journal_is_left_out_and_said(self) -> None:
+        """No crawl stops for it, and the message names the file."""
         one = self.joined("x")
         file = one.memory._file  # type: ignore[attr-defined]
         with file.transaction():
             file.execute("INSERT INTO noted (holder, name, budgets) VALUES (1, 'x', 'soon')")
 
-        with pytest.raises(StoreError, match="damaged"):
-            one.memory.budgets([HOST], self.now)
-        with pytest.raises(StoreError, match="--memory none"):
-            self.joined("y")
+        known = one.memory.budgets([HOST], self.now)
+        self.joined("y")
+
+        assert known == {}
+        (words,) = one.memory.take_mended()
+        assert words.startswith(f"{self.path}: left out a part of its journal")
 
     def rows(self, table: str) -> int:
         with closing(apsw.Connection(str(self.path))) as file:

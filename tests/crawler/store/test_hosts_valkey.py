@@ -12,7 +12,6 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.contract.hosts import HostMemoryContract
 from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, InUse, LeaseTimes
-from mannerly.crawler.store.valkey.packing import Poisoned
 
 TIMES = LeaseTimes(lease_s=1.4, heartbeat_s=0.4, silent_s=1.1, grace_s=0.2)
 NOW = Now(0.0, 0.0)  # a server ignores it
@@ -92,13 +91,81 @@ def test_no_host_is_granted_for_one_lease_after_a_restart() -> None:
     assert isinstance(later["b.example"], Granted)
 
 
-def test_a_poisoned_budget_is_refused_with_its_key(server) -> None:
-    """It is not taken for "nothing is known"."""
+@pytest.mark.parametrize("poison", [b'["soon"]', b"soon", b'{"a": NaN}', b"[]"])
+def test_host_with_an_unreadable_budget_waits_a_minute(server, poison: bytes) -> None:
+    """It may have asked for a wait; no crawl stops for it, and the message names the key."""
     memory = open_host_memory(server.url)
     memory.write("x", [HostBudget("a.example", next_in_s=5.0)], NOW)
     with server.client() as client:
-        client.hset("mannerly:{hosts}:b", "a.example", b'["soon"]')
+        client.hset("mannerly:{hosts}:b", "a.example", poison)
 
-    with pytest.raises(Poisoned, match=r"mannerly:\{hosts\}:b"):
-        memory.budgets(["a.example"], NOW)
+    budget = memory.budgets(["a.example"], NOW)["a.example"]
+    (words,) = memory.take_mended()
     memory.close()
+
+    assert budget.next_in_s == pytest.approx(60.0, abs=5.0)
+    assert "mannerly:{hosts}:b: a.example" in words
+
+
+def test_a_budget_that_is_no_text_is_removed_and_said(server) -> None:
+    """No script could replace it."""
+    memory = open_host_memory(server.url)
+    with server.client() as client:
+        client.hset("mannerly:{hosts}:b", "a.example", b"\xff")
+
+    memory.write("x", [HostBudget("a.example", next_in_s=5.0)], NOW)
+    budget = memory.budgets(["a.example"], NOW)["a.example"]
+    said = memory.take_mended()
+    memory.close()
+
+    assert budget.next_in_s == pytest.approx(5.0, abs=2.0)
+    assert len(said) == 1
+
+
+ODD = [
+    b"null",
+    b"-1",
+    b"1e300",
+    b"-1e300",
+    b"NaN",
+    b"Infinity",
+    b"1e400",
+    b'"x"',
+    b"[]",
+    b"9" * 5000,
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_values_in_a_server_are_put_in_range_or_left_out(server, odd: bytes) -> None:
+    """In every place of every key: hosts are claimed, written, forgotten and given back."""
+    memory = open_host_memory(server.url)
+    base = "mannerly:{hosts}:"
+    lesson = b'{"delay_s":%b,"floor_s":0,"allowance":0,"block_s":0,"concurrency":0}' % odd
+    kept = [[b"1", b"null", *[b"1"] * 9, b'"x"'] for _ in range(12)]
+    for place, values in enumerate(kept):
+        values[place] = odd
+    kept[1][1] = lesson
+    hosts = {f"{n}.example": 1.0 for n in range(len(kept))}
+    with server.client() as client:
+        client.flushall()
+        for host, values in zip(hosts, kept, strict=True):
+            client.hset(base + "b", host, b"[" + b",".join(values) + b"]")
+        client.hset(base + "l", "0.example", b'["x",%b,0]' % odd)
+        client.hset(base + "l", "1.example", b'["x",1,%b]' % odd)
+        client.hset(base + "h", "x", b'[%b,"x","x","x"]' % odd)
+        client.hset(base + "w", "2.example", odd)
+    holder = Holder("y", "y", "y", "1")
+
+    memory.join(holder, NOW)
+    claimed = memory.claim("y", hosts, NOW)
+    memory.renew("y", [HostBudget(host, next_in_s=1.0) for host in hosts], NOW)
+    memory.wanted("y", NOW)
+    memory.in_use(hosts, NOW)
+    memory.forget("3.example", NOW)
+    budgets = memory.budgets(hosts, NOW)
+    memory.leave("y", [], NOW)
+    memory.close()
+
+    assert set(claimed) == set(budgets) == set(hosts)
+    assert all(0.0 <= budget.next_in_s <= 250e9 for budget in budgets.values())

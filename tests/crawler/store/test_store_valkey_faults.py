@@ -23,6 +23,7 @@ from mannerly.crawler.store.base import (
 )
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.ranges import out_of_range
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
@@ -605,9 +606,7 @@ def _loop(client) -> None:
     [
         ("l:1:a.example", b"\x00\x00\x00\x01\x21", "queued"),
         ("l:1:a.example", b"\x00\x00\x00\x01\x7f{]", "queued"),
-        ("h", b'["a.example", "soon"]', "host"),
         ("h", b"\xff", "host"),
-        ("r", b'{"no": 1}', "robots"),
         ("i", b"1 1 1 [[1]]", "receive"),
         ("i", b"nonsense", "receive"),
         ("n", b"many", "queued_hosts"),
@@ -642,6 +641,35 @@ def test_poisoned_values_are_refused_with_their_key(
         calls[use]()
 
     assert key in str(caught.value)
+
+
+ODD = ["null", "-1", "1e300", "-1e300", "NaN", "Infinity", "1e400", '"x"', "[]", "true", "0.5"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_values_of_a_host_are_mended_and_said(
+    odd: str, opened: ExitStack, tmp_path: Path
+) -> None:
+    """In every field of its record at once; a record of a robots.txt is not used."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    enter(store, candidate())
+    fields = ",".join([odd] * (len(HostRecord._fields) - 1))
+    with LocalClient(location) as client:
+        client.hset(crawl.keys.of_shard(0, "h"), "a.example", f'["a.example",{fields}]')
+        record = f'["https://a.example",{odd},{odd},{odd},{odd},{odd}]'
+        client.hset(crawl.keys.of_shard(0, "r"), "https://a.example", record)
+
+    host = store.host("a.example")
+    robots = store.robots("https://a.example")
+    said = store.take_mended()
+    store.commit(Batch(hosts=[HostRecord("a.example", updated_at=1.0)]))
+
+    assert host is not None
+    assert out_of_range(host) is None
+    assert robots is None
+    assert {words.split(": ")[1] for words in said} == {"a.example", "the record of a robots.txt"}
 
 
 @pytest.mark.parametrize(("schema", "age"), [(99, "newer"), (0, "older")])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import is_for_shards
@@ -107,10 +108,11 @@ class ShardOpener:
         return shard
 
     def say_mended(self, shards: Iterable[Shard]) -> None:
-        """Tell what was wrong in the stores of shards and is put right."""
-        for shard in shards:
-            for words in shard.store.take_mended():
-                self._common.events.emit(StoreMended(words))
+        """Tell what was wrong in the stores of shards, or in the memory of hosts."""
+        leases = self._common.leases
+        mended = [] if leases is None else leases.take_mended()
+        for words in chain(mended, *(shard.store.take_mended() for shard in shards)):
+            self._common.events.emit(StoreMended(words))
 
     def close(self, shard: Shard) -> None:
         """Release a shard that no engine works on any more."""

@@ -50,6 +50,7 @@ class Leases:
         self._memory = memory
         self._clock = clock
         self.times = memory.times
+        self.take_mended = memory.take_mended
         self._names = (crawl, name, worker)
         self._shards: list[SharedHosts] = []
         self._left_over: list[HostBudget] = []  # of removed shards, to be given back

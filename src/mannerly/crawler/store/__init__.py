@@ -298,6 +298,17 @@ def open_host_memory(
     return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
 
 
+def examine_host_memory(path: Path) -> list[str]:
+    """Return what makes no sense in the file of a memory of hosts; a crawl mends it as it reads it.
+
+    Raises:
+        StoreError: it is damaged, of another version, or cannot be read.
+    """
+    from .sqlite.known_hosts import examine
+
+    return examine(path)
+
+
 def examine_server(url: str) -> list[ServerFact]:
     """Return the properties of a Redis or Valkey server, with what is wrong with each.
 

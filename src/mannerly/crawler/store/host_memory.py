@@ -76,6 +76,7 @@ if TYPE_CHECKING:
 DAY_S = 86_400.0
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
 STALE_S = 60.0  # without a name of the boot: an instant further ahead is from before a reboot
+UNREADABLE_WAIT_S = 60.0  # of a host whose wait cannot be read: it may have asked for one
 LONGEST_UNSURE_S = DAY_S  # of a wait from before a reboot: it may be over long since
 PRIVATE_LESSON_S = DAY_S  # how long a lesson of a loopback or private address is used
 
@@ -193,6 +194,13 @@ class HostMemory(Protocol):
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host, not its waits; return whether it was known."""
 
+    def take_mended(self) -> list[str]:
+        """Return what was wrong in the memory and is put right or left out, in words, each once.
+
+        Numbers may be out of range, values of another type: others can write to a file or a server,
+        and earlier revisions kept any number. No crawl stops for that.
+        """
+
     def close(self) -> None:
         """Close the memory; closing twice is harmless. It does not `leave`."""
 
@@ -220,7 +228,7 @@ def later(budget: HostBudget, elapsed_s: float, wall_s: float) -> HostBudget:
     left_s, sent_s_ago, open_s = budget.next_in_s, budget.sent_s_ago, budget.breaker_in_s
     return budget._replace(
         next_in_s=max(0.0, left_s - elapsed_s),
-        sent_s_ago=None if sent_s_ago is None else sent_s_ago + elapsed_s,
+        sent_s_ago=None if sent_s_ago is None else max(0.0, sent_s_ago + elapsed_s),
         breaker_in_s=None if open_s is None else max(0.0, open_s - elapsed_s),
         learned_s_ago=0.0 if budget.lesson is None else budget.learned_s_ago + max(0.0, wall_s),
     )

@@ -175,6 +175,10 @@ class MemoryHosts:
         self._data.budgets[host] = DatedBudget(unlearned(stored), now)
         return stored.lesson is not None or stored.crawl_delay_s > 0.0
 
+    def take_mended(self) -> list[str]:
+        """Return nothing: no one else writes to this memory."""
+        return []
+
     def close(self) -> None:
         """Do nothing: the memory stays."""
 

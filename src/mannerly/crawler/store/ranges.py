@@ -61,7 +61,8 @@ def mend(values: Sequence[object], shape: type[R]) -> tuple[R, str]:
         ValueError: a value without which there is no record has the wrong type.
     """
     types, defaults = _fields(shape)
-    if not isinstance(values, list | tuple) or len(values) > len(types):
+    least = len(types) - len(defaults)
+    if not isinstance(values, list | tuple) or not least <= len(values) <= len(types):
         raise ValueError("not a record")
     found: dict[str, Any] = {}
     wrong: list[str] = []

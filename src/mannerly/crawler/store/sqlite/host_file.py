@@ -35,12 +35,13 @@ from mannerly.crawler.store.host_memory import (
     prolonged,
     unlearned,
 )
+from mannerly.politeness.bounds import MOST, bounded
 
 from .database import Database
 from .host_format import convert, create, explained
 from .host_journal import HostJournal
 from .host_rows import budget_of, is_of_boot, row_of
-from .host_tidying import tidy
+from .host_tidying import FORGOTTEN_S, tidy
 from .known_hosts import KnownHosts
 from .schema import HOSTS
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .database import Row
 
 
+LONGEST_LEASE_S = 3600.0  # a file with longer ones was not made by us
 BUSY_MS = 50  # the loop of a crawl waits no longer for another writer: it tries again soon
 OPEN_BUSY_MS = 5000  # at the start, and for commands
 
@@ -104,10 +106,18 @@ class HostFile:
             row = self._file.row(f"SELECT {', '.join(LeaseTimes._fields)} FROM times")  # noqa: S608
             if row is None:
                 raise self._file.damaged("it has no times")
-        self.times = LeaseTimes(*map(float, row))
+        self.times = self._believable(row)
         self._table = KnownHosts(self._file)
         self._journal = HostJournal(self._file, self._table)
         self._numbers: dict[str, int] = {}  # of the holders of this process
+
+    def _believable(self, row: Row) -> LeaseTimes:
+        """Return the times of leases, or the usual ones instead of times that no file was given."""
+        times = LeaseTimes(*(bounded(each, MOST) for each in row))
+        if 0.0 < times.heartbeat_s < times.silent_s < times.lease_s <= LONGEST_LEASE_S:
+            return times
+        self._file.say(f"its times of leases are {', '.join(map(repr, row))[:80]}: not used")
+        return LeaseTimes()
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder; what is out of date is removed on this occasion."""
@@ -158,7 +168,7 @@ class HostFile:
             answers: dict[str, Claimed] = dict.fromkeys(hosts, NOTHING_KNOWN)
             answers.update({host: Granted(budget) for host, budget in stored.items()})
             for host, number, gap_s, freed_at in held:
-                lease = (int(number), float(gap_s), float(freed_at))
+                lease = (_count(number), bounded(gap_s), bounded(freed_at))
                 answers[host] = self._contend(me, host, hosts[host], lease, stored.get(host), now)
         return answers
 
@@ -208,7 +218,7 @@ class HostFile:
         me = self._holder(number, now)
         crawls: dict[str, set[str]] = {}
         for host, waiter in self._file.rows(_WANTED, (number,)):
-            other = self._holder(int(waiter), now)
+            other = self._holder(_count(waiter), now)
             if other is not None and other.is_alive and me is not None:
                 crawls.setdefault(host, set()).add(other.holder.crawl)
         mine = "" if me is None else me.holder.crawl
@@ -274,7 +284,7 @@ class HostFile:
         names = list(hosts)
         numbers = self._journal.holders_of(names, besides)
         rows = self._file.rows(_USED, (msgspec.json.encode(names).decode(),))
-        numbers = {host: int(number) for host, number in rows} | numbers
+        numbers = {host: _count(number) for host, number in rows} | numbers
         found = {host: self._holder(number, now) for host, number in numbers.items()}
         return {
             host: each.holder
@@ -292,6 +302,10 @@ class HostFile:
                 return False
             self._put(unlearned(stored), now)
         return stored.lesson is not None or stored.crawl_delay_s > 0.0
+
+    def take_mended(self) -> list[str]:
+        """Return what was wrong in the file and is put right or left out."""
+        return self._file.take_mended()
 
     def close(self) -> None:
         """Close the file."""
@@ -333,7 +347,7 @@ class HostFile:
         """Return the holders of these hosts (JSON) in the table of leases."""
         if self._file.row("SELECT 1 FROM leases LIMIT 1") is None:
             return {}
-        return {str(host): int(holder) for host, holder in self._file.rows(_USED, (hosts,))}
+        return {str(host): _count(holder) for host, holder in self._file.rows(_USED, (hosts,))}
 
     def _put(self, budget: HostBudget, now: Now) -> None:
         self._table.write([row_of(budget, now, self._boot)])
@@ -345,7 +359,7 @@ class HostFile:
     def _waiting(self, host: str, now: Now) -> list[_Known]:
         """Return the living holders that wait for a host, in order."""
         rows: list[Row] = self._file.execute(_WISHES, (host,)).fetchall()
-        found = (self._holder(int(number), now) for (number,) in rows)
+        found = (self._holder(_count(number), now) for (number,) in rows)
         return [each for each in found if each is not None and each.is_alive]
 
     def _require(self, holder: str, now: Now) -> _Known:
@@ -361,8 +375,12 @@ class HostFile:
         )
         return not any(self._is_alive(*each, now=now) for each in others)
 
-    def _is_alive(self, mono: float, boot: str, lease_s: float, *, now: Now) -> bool:
-        return is_of_boot(boot, mono, now, self._boot) and now.mono - mono < lease_s
+    def _is_alive(self, mono: object, boot: str, lease_s: object, *, now: Now) -> bool:
+        """Return whether a holder with this sign of life is alive; no lease is longer than ours."""
+        if not isinstance(mono, float) or mono > now.mono + FORGOTTEN_S:
+            return False
+        shortest_s = min(bounded(lease_s), self.times.lease_s)
+        return is_of_boot(boot, mono, now, self._boot) and now.mono - mono < shortest_s
 
     def _holder(self, number: int, now: Now) -> _Known | None:
         row = self._file.row(
@@ -374,3 +392,8 @@ class HostFile:
         *names, mono, boot, lease_s = row
         is_alive = self._is_alive(mono, boot, lease_s, now=now)
         return _Known(number, Holder(*map(str, names)), is_alive)
+
+
+def _count(number: object) -> int:
+    """Return the number of a holder; 0, which none has, for what is none."""
+    return int(bounded(number, MOST))

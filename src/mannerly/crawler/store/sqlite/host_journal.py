@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mannerly.politeness.bounds import MOST, bounded
+
 from .host_rows import merged_row
 
 if TYPE_CHECKING:
@@ -31,15 +33,16 @@ MANY_NOTED = 2000  # hosts: then budgets are moved, many at once, which costs a 
 MANY_CLAIMED = 20_000  # hosts that are moved in one transaction of a process that joins
 
 _OWNERS = "SELECT (SELECT holder FROM claimed LIMIT 1), (SELECT holder FROM noted LIMIT 1)"
-_APPLY = """
-INSERT OR REPLACE INTO leases (host, holder, gap_s) SELECT asked.key, claimed.holder, asked.value
-FROM claimed CROSS JOIN json_each(claimed.hosts) AS asked WHERE claimed.number <= ?
-ORDER BY asked.key, claimed.number
-"""
-_CLAIMED_OF = """
-SELECT asked.key, claimed.holder FROM claimed CROSS JOIN json_each(claimed.hosts) AS asked
+_HOSTS = "json_each(iif(json_valid(claimed.hosts), claimed.hosts, '{}'))"
+_APPLY = f"""
+INSERT OR REPLACE INTO leases (host, holder, gap_s)
+SELECT asked.key, claimed.holder, coalesce(asked.value, 0) FROM claimed CROSS JOIN {_HOSTS} AS asked
+WHERE claimed.number <= ? ORDER BY asked.key, claimed.number
+"""  # noqa: S608
+_CLAIMED_OF = f"""
+SELECT asked.key, claimed.holder FROM claimed CROSS JOIN {_HOSTS} AS asked
 WHERE claimed.holder NOT IN (SELECT number FROM holders WHERE crawl = ?)
-"""
+"""  # noqa: S608
 _ALL = 2**62  # more than any number of a row
 
 _decode = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
@@ -103,7 +106,7 @@ class HostJournal:
             for number, hosts in self._file.execute(
                 "SELECT number, count FROM claimed ORDER BY number"
             ):
-                total += hosts
+                total += int(bounded(hosts, MANY_CLAIMED))
                 if total >= MANY_CLAIMED:
                     return int(number)
         return _ALL
@@ -128,15 +131,16 @@ class HostJournal:
 
     def _decoded(self, text: str) -> list[Row]:
         try:
-            return _decode(text)
-        except msgspec.MsgspecError as error:
-            raise self._file.damaged(f"its journal: {error}") from error
+            return self._table.sound(_decode(text))
+        except (msgspec.MsgspecError, TypeError) as error:
+            self._file.say(f"left out a part of its journal ({error})")
+            return []
 
     def holders_of(self, hosts: Collection[str], besides: str) -> dict[str, int]:
         """Return which of these hosts are claimed by whom, but for the holders of one crawl."""
         asked = set(hosts)
         return {
-            str(host): int(number)
+            str(host): int(bounded(number, MOST))
             for host, number in self._file.rows(_CLAIMED_OF, (besides,))
             if host in asked
         }

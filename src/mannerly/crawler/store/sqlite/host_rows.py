@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import Now
 from mannerly.crawler.store.host_memory import (
     LONGEST_UNSURE_S,
     STALE_S,
+    UNREADABLE_WAIT_S,
     HostBudget,
     later,
     merged,
@@ -17,18 +18,41 @@ from mannerly.politeness.pace import Lesson
 if TYPE_CHECKING:
     from .database import Row
 
-FIELDS = (
-    "host, delay_s, floor_s, allowance, block_s, concurrency, is_proven, crawl_delay_s, gap_s, "
-    "sent_s_ago, next_in_s, failing_s, failures_in_a_row, breaker_opens, breaker_in_s, "
-    "learned_at, learned_by, mono, wall, boot"
-)
+_NO_LESSON = Lesson()
+
+
+class HostRow(NamedTuple):
+    """A row of the table `hosts`; a value that makes no sense becomes the default."""
+
+    host: str
+    delay_s: float = 0.0
+    floor_s: float = 0.0
+    allowance: float = 0.0
+    block_s: float = 0.0
+    concurrency: int = 0
+    is_proven: bool = False
+    crawl_delay_s: float = 0.0
+    gap_s: float = 0.0
+    sent_s_ago: float | None = None
+    next_in_s: float = UNREADABLE_WAIT_S
+    failing_s: float | None = None
+    failures_in_a_row: int = 0
+    breaker_opens: int = 0
+    breaker_in_s: float | None = None
+    learned_at: float = 0.0
+    learned_by: str = ""
+    mono: float = 0.0
+    wall: float = 0.0
+    boot: str = ""
+
+
+FIELDS = ", ".join(HostRow._fields)
 READ = f"""
 SELECT {FIELDS} FROM json_each(?) AS asked CROSS JOIN hosts ON hosts.host = asked.value
 """  # noqa: S608
 WRITE = f"INSERT OR REPLACE INTO hosts ({FIELDS}) VALUES ({', '.join('?' * 20)})"  # noqa: S608
 
-_LEARNED_BY = FIELDS.split(", ").index("learned_by")
-_NO_LESSON = Lesson()
+_LEARNED_BY = HostRow._fields.index("learned_by")
 
 
 def is_of_boot(its_boot: str, mono: float, now: Now, boot: str) -> bool:

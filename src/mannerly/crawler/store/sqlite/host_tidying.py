@@ -27,7 +27,8 @@ def tidy(file: Database, boot: str, now: Now) -> None:
     """Remove what is useless, inside a transaction."""
     over = (boot, now.mono)
     file.execute(
-        "DELETE FROM holders WHERE boot <> ?1 OR mono < ?2 - ?3 OR (?1 = '' AND mono > ?2 + ?4)",
+        "DELETE FROM holders WHERE boot <> ?1 OR typeof(mono) <> 'real' OR mono < ?2 - ?3 "
+        "OR mono > ?2 + ?3 OR (?1 = '' AND mono > ?2 + ?4)",
         (boot, now.mono, FORGOTTEN_S, STALE_S),
     )
     if file.row("SELECT 1 FROM holders LIMIT 1") is None:
@@ -42,5 +43,5 @@ def tidy(file: Database, boot: str, now: Now) -> None:
         file.execute(_SHRINK, (*over, beyond + MANY_HOSTS // 10))
     old: list[Row] = file.execute(_OLD, (now.wall - PRIVATE_LESSON_S, *over)).fetchall()
     file.executemany(
-        "DELETE FROM hosts WHERE host = ?", [(host,) for (host,) in old if is_private(host)]
+        "DELETE FROM hosts WHERE host = ?", [(host,) for (host,) in old if is_private(str(host))]
     )

@@ -7,18 +7,33 @@ the file, which SQLite tells by its `data_version`.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from .host_rows import READ, WRITE
+from mannerly.crawler.store.base import StoreError
+
+from .database import Database
+from .host_rows import READ, WRITE, HostRow
+from .schema import HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-    from .database import Database, Row
+    from .database import Row
 
 MOST_NAMES = 50_000  # in memory: about 100 bytes each
+
+
+def examine(path: Path) -> list[str]:
+    """Return what makes no sense in the tables of hosts of a file; some of it, if it is much."""
+    with closing(Database.read(path, HOSTS)) as file:
+        names = [str(name) for (name,) in file.rows("SELECT host FROM hosts")]
+        for start in range(0, len(names), MOST_NAMES):
+            KnownHosts(file).read_anyway(names[start : start + MOST_NAMES])
+        return file.take_mended()
 
 
 class KnownHosts:
@@ -44,7 +59,17 @@ class KnownHosts:
 
     def read_anyway(self, hosts: list[str]) -> list[Row]:
         """Return the rows of some hosts, also outside of a transaction."""
-        return self._file.rows(READ, (msgspec.json.encode(hosts).decode(),))
+        return self.sound(self._file.rows(READ, (msgspec.json.encode(hosts).decode(),)))
+
+    def sound(self, rows: list[Row]) -> list[Row]:
+        """Return rows with all numbers in range; rows that make no sense are left out."""
+        found: list[Row] = []
+        for row in rows:
+            try:
+                found.append(self._file.record(row, HostRow))
+            except StoreError as error:
+                self._file.say(f"left out what is known of a host ({error})")
+        return found
 
     def _all_names(self) -> set[str] | None:
         rows = self._file.rows("SELECT host FROM hosts LIMIT ?", (MOST_NAMES + 1,))

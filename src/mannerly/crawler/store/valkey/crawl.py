@@ -172,6 +172,7 @@ class ValkeyCrawl:
                             pass
                         for _ in reader.unfinished():
                             pass
+                        wrong += [f"shard {shard}: {each}" for each in reader.take_mended()]
                 except Poisoned as error:
                     wrong.append(f"shard {shard}: {error}")
             return wrong

@@ -8,15 +8,19 @@ wait. A record that was made without a boot has no clock to convert from, and st
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from mannerly.crawler.model import HostRecord, RobotsRecord
+from mannerly.crawler.store.ranges import decode_leniently, mend, out_of_range
 
 from .packing import Poisoned, text_of
 
 if TYPE_CHECKING:
+    from mannerly.crawler.store.ranges import Notes
+
     from .client import ValkeyServer
 
 _INSTANTS = (
@@ -60,13 +64,13 @@ def pack_host(record: HostRecord, server: ValkeyServer) -> str:
     return text_of(values)
 
 
-def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:
-    """Return a record, its instants on this machine's clocks.
+def unpack_host(data: bytes, key: str, clocks: Clocks, notes: Notes | None = None) -> HostRecord:
+    """Return a record, its instants on this machine's clocks; what had to be mended is noted.
 
     Raises:
         Poisoned: this is no record; the message names the key.
     """
-    record = unpacked_on_server(data, key)
+    record = unpacked_on_server(data, key, notes)
     if record.boot != _ON_SERVER:
         return record
     record = _shifted(record, -clocks.server.ahead_s)
@@ -74,16 +78,23 @@ def unpack_host(data: bytes, key: str, clocks: Clocks) -> HostRecord:
     return record._replace(boot=clocks.boot, updated_mono=clocks.mono - age_s)
 
 
-def unpacked_on_server(data: bytes, key: str) -> HostRecord:
-    """Return a record as it is kept, its instants on the server's clock.
+def unpacked_on_server(data: bytes, key: str, notes: Notes | None = None) -> HostRecord:
+    """Return a record as it is kept, its instants on the server's clock, its numbers in range.
 
     Raises:
         Poisoned: this is no record; the message names the key.
     """
+    with suppress(msgspec.MsgspecError):
+        record = _decode_host(data)
+        if out_of_range(record) is None:
+            return record
     try:
-        return _decode_host(data)
-    except msgspec.MsgspecError as error:
+        record, wrong = mend(decode_leniently(data), HostRecord)
+    except ValueError as error:
         raise Poisoned(f"a host's record in {key} is damaged ({error})") from None
+    if notes is not None:
+        notes.add(f"{key}: {record.host}: {wrong}")
+    return record
 
 
 def packed_on_server(record: HostRecord) -> str:
@@ -119,16 +130,14 @@ def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:
     return text_of(_moved(record, server.ahead_s))
 
 
-def unpack_robots(data: bytes, key: str, clocks: Clocks) -> RobotsRecord:
-    """Return a robots.txt.
-
-    Raises:
-        Poisoned: this is no robots.txt; the message names the key.
-    """
-    try:
-        return _moved(_decode_robots(data), -clocks.server.ahead_s)
-    except msgspec.MsgspecError as error:
-        raise Poisoned(f"a robots.txt in {key} is damaged ({error})") from None
+def unpack_robots(data: bytes, key: str, clocks: Clocks, notes: Notes) -> RobotsRecord | None:
+    """Return a robots.txt; None, and a note, for what is none: it is fetched again."""
+    with suppress(msgspec.MsgspecError):
+        record = _decode_robots(data)
+        if out_of_range(record) is None:
+            return _moved(record, -clocks.server.ahead_s)
+    notes.add(f"{key}: the record of a robots.txt: it is fetched again")
+    return None
 
 
 def _shifted(record: HostRecord, by_s: float) -> HostRecord:

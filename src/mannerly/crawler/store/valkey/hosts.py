@@ -10,21 +10,29 @@ committed, and calls concern many hosts at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from mannerly.crawler.model import Now
 from mannerly.crawler.store.base import StoreBusy
-from mannerly.crawler.store.host_memory import Holder, HostBudget, InUse, LeaseTimes
+from mannerly.crawler.store.host_memory import (
+    UNREADABLE_WAIT_S,
+    Holder,
+    HostBudget,
+    InUse,
+    LeaseTimes,
+)
 from mannerly.crawler.store.memory_hosts import DatedBudget, HostData, HostLease, MemoryHosts
+from mannerly.crawler.store.ranges import Notes, decode_leniently, mend, out_of_range
 from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at run time
 
 from .address import parse
 from .client import ValkeyServer
 from .hashes import pairs
 from .keys import PREFIX
-from .packing import Poisoned, text_of
+from .packing import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,21 +48,21 @@ _RUNS = _BASE + "run"
 _TRIES = 50  # of a change that others overtake
 
 
-class _Kept(msgspec.Struct, array_like=True, frozen=True):
-    """A host's budget as it is kept."""
+class _Kept(NamedTuple):
+    """A host's budget as it is kept; a value that makes no sense becomes the default."""
 
     at: float  # the server's time
-    lesson: Lesson | None
-    crawl_delay_s: float
-    gap_s: float
-    sent_s_ago: float | None
-    next_in_s: float
-    failing_s: float | None
-    failures_in_a_row: int
-    breaker_opens: int
-    breaker_in_s: float | None
-    learned_s_ago: float
-    learned_by: str
+    lesson: Lesson | None = None
+    crawl_delay_s: float = 0.0
+    gap_s: float = 0.0
+    sent_s_ago: float | None = None
+    next_in_s: float = UNREADABLE_WAIT_S
+    failing_s: float | None = None
+    failures_in_a_row: int = 0
+    breaker_opens: int = 0
+    breaker_in_s: float | None = None
+    learned_s_ago: float = 0.0
+    learned_by: str = ""
 
 
 _decode_budget = msgspec.json.Decoder(_Kept).decode
@@ -71,6 +79,7 @@ class ValkeyHosts:
         self._server = ValkeyServer(parse(url, needs_name=False))
         self.location = self._server.address.server
         self.times = times or LeaseTimes()
+        self._notes = Notes()
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder."""
@@ -131,10 +140,11 @@ class ValkeyHosts:
         del now
         hosts = {each.host for each in budgets}
         for host, value in pairs(self._server.ask("HGETALL", _LEASES)):
-            if _decoded(_decode_lease, value, _LEASES)[0] == holder:
+            lease = self._decoded(_decode_lease, value, _LEASES)
+            if lease is not None and lease[0] == holder:
                 hosts.add(host.decode())
         for host, value in pairs(self._server.ask("HGETALL", _WISHES)):
-            if holder in _decoded(_decode_wishes, value, _WISHES):
+            if holder in (self._decoded(_decode_wishes, value, _WISHES) or ()):
                 hosts.add(host.decode())
         self._change(sorted(hosts), lambda memory, now: memory.leave(holder, budgets, now))
 
@@ -155,6 +165,10 @@ class ValkeyHosts:
         del now
         return self._change([host], lambda memory, now: memory.forget(host, now))
 
+    def take_mended(self) -> list[str]:
+        """Return what was wrong in the server and is put right or left out."""
+        return self._notes.take()
+
     def close(self) -> None:
         """Close the connection; closing twice is harmless. It does not `leave`."""
         self._server.close()
@@ -169,7 +183,7 @@ class ValkeyHosts:
         """
         for _ in range(_TRIES):
             now, before = self._read(hosts)
-            data = _data(before)
+            data = self._data(before, now)
             answer = change(MemoryHosts(self.location, self.times, data), now)
             changes = _differences(before, _values(data))
             if not changes or self._server.call("hosts", _KEYS, {"changes": changes}):
@@ -196,25 +210,64 @@ class ValkeyHosts:
         budgets, leases, wishes = found or [{}, {}, {}]
         alive = {name.decode(): value for name, value in pairs(holders)}
         now = Now(server_ms / 1000.0, server_ms / 1000.0)
-        return now, [budgets, leases, alive, wishes]
+        kept = [budgets, leases, alive, wishes]
+        for key, values in zip(_KEYS, kept, strict=True):
+            self._remove_bytes(key, values)
+        return now, kept
+
+    def _remove_bytes(self, key: str, values: dict[str, bytes]) -> None:
+        """Remove values that are no text: a script cannot compare them with what was read."""
+        for name in [name for name, value in values.items() if not _is_text(value)]:
+            del values[name]
+            self._server.change("HDEL", key, name)
+            self._notes.add(f"{self.location}: removed {name!r} from {key}: it is no text")
+
+    def _data(self, kept: list[dict[str, bytes]], now: Now) -> HostData:
+        """Return values of the server as `memory_hosts` has them, without those of no sense."""
+        budgets, leases, holders, wishes = kept
+        data = HostData()
+        for host, value in budgets.items():
+            known = self._budget(host, value, now)
+            budget = HostBudget._make((host, *known[1:]))
+            data.budgets[host] = DatedBudget(budget, Now(known.at, known.at))
+        for host, value in leases.items():
+            if (lease := self._decoded(_decode_lease, value, _LEASES)) is not None:
+                data.leases[host] = HostLease(*lease)
+        for name, value in holders.items():
+            if (holder := self._decoded(_decode_holder, value, _HOLDERS)) is not None:
+                data.holders[name] = Holder(name, *holder[1:]), holder[0]
+        for host, value in wishes.items():
+            if (names := self._decoded(_decode_wishes, value, _WISHES)) is not None:
+                data.wishes[host] = names
+        return data
+
+    def _budget(self, host: str, value: bytes, now: Now) -> _Kept:
+        with suppress(msgspec.MsgspecError):
+            known = _decode_budget(value)
+            if out_of_range(known) is None:
+                return known
+        try:
+            known, wrong = mend(decode_leniently(value), _Kept)
+        except ValueError:
+            known, wrong = _Kept(now.mono), "unreadable"
+        self._notes.add(f"{self.location}: {_BUDGETS}: {host}: {wrong}")
+        return known
+
+    def _decoded(self, decode: Callable[[bytes], T], value: bytes, key: str) -> T | None:
+        """Return a value; None for one that cannot be read, which the next change removes."""
+        try:
+            return decode(value)
+        except msgspec.MsgspecError as error:
+            self._notes.add(f"{self.location}: left out a value in {key} ({error})")
+            return None
 
 
-def _data(kept: list[dict[str, bytes]]) -> HostData:
-    """Return values of the server as `memory_hosts` has them."""
-    budgets, leases, holders, wishes = kept
-    data = HostData()
-    for host, value in budgets.items():
-        known = _decoded(_decode_budget, value, _BUDGETS)
-        fields = [getattr(known, name) for name in known.__struct_fields__[1:]]
-        data.budgets[host] = DatedBudget(HostBudget(host, *fields), Now(known.at, known.at))
-    for host, value in leases.items():
-        data.leases[host] = HostLease(*_decoded(_decode_lease, value, _LEASES))
-    for holder, value in holders.items():
-        beat, *names = _decoded(_decode_holder, value, _HOLDERS)
-        data.holders[holder] = Holder(holder, *names), beat
-    for host, value in wishes.items():
-        data.wishes[host] = _decoded(_decode_wishes, value, _WISHES)
-    return data
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _values(data: HostData) -> list[dict[str, str]]:
@@ -236,10 +289,3 @@ def _differences(before: list[dict[str, bytes]], after: list[dict[str, str]]) ->
             if known != wanted:
                 changes += (number, name, known, wanted)
     return changes
-
-
-def _decoded(decode: Callable[[bytes], T], value: bytes, key: str) -> T:
-    try:
-        return decode(value)
-    except msgspec.MsgspecError as error:
-        raise Poisoned(f"a value in {key} is damaged ({error})") from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import ShardReader
+from mannerly.crawler.store.ranges import Notes
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 
@@ -86,6 +87,8 @@ class ValkeyReader(ShardReader):
         self._base = base
         self._clocks = clocks
         self._records = LogReader(folders)
+        self._notes = Notes()
+        self.take_mended = self._notes.take  # type: ignore[method-assign]
 
     # ------------------------------------------------------------------ the queue
 
@@ -149,7 +152,7 @@ class ValkeyReader(ShardReader):
             ]
         )
         if data is not None:
-            return unpack_host(data, self._base + "h", self._clocks()), robots
+            return unpack_host(data, self._base + "h", self._clocks(), self._notes), robots
         return HostRecord(host=host) if is_known else None, robots
 
     def hosts(self) -> Iterator[HostRecord]:
@@ -163,14 +166,16 @@ class ValkeyReader(ShardReader):
                 if data is None:
                     yield HostRecord(host=name.decode())
                 else:
-                    yield unpack_host(data, self._base + "h", clocks)
+                    yield unpack_host(data, self._base + "h", clocks, self._notes)
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the robots.txt kept for an origin."""
         return self._robots(self._server.ask("HGET", self._base + "r", origin))
 
     def _robots(self, data: bytes | None) -> RobotsRecord | None:
-        return None if data is None else unpack_robots(data, self._base + "r", self._clocks())
+        if data is None:
+            return None
+        return unpack_robots(data, self._base + "r", self._clocks(), self._notes)
 
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""
