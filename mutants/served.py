@@ -12,6 +12,13 @@ _HOOK = "service/webhook.py"
 _HOOK_TESTS = "service/test_webhook.py"
 _CONNECTIONS = "service/connections.py"
 _CONNECTION_TESTS = "service/test_connections.py"
+_WATCH = "service/jobs/watch.py"
+_WATCH_TESTS = "service/test_watch.py"
+_SERVE_TESTS = "service/test_serve.py"
+_OPTION_TESTS = "service/test_options.py"
+_FAILURES_IN_A_ROW = (
+    "crawler/test_stats.py::test_refused_pages_and_hosts_that_are_given_up_are_failures_in_a_row"
+)
 _BACKGROUND_TESTS = "service/test_background.py"
 
 SERVED = (
@@ -79,6 +86,7 @@ SERVED = (
         "            event = JobEvent.CANCELLED\n",
         "            event = JobEvent.STOPPED\n",
         (f"{_BOOK_TESTS}::test_cancelled_job_has_a_state_and_a_count",),
+        rows=("J2",),
     ),
     Mutant(
         "let any user of the machine steer a crawl",
@@ -127,5 +135,83 @@ SERVED = (
         "            raise Problem(HTTPStatus.REQUEST_TIMEOUT, words) from None\n",
         "            raise\n",
         ("service/test_access.py::test_body_that_does_not_arrive_is_refused",),
+    ),
+    Mutant(
+        "count refusals by the delay alone",
+        "P5",
+        "politeness/answers.py",
+        "            wait_s = max(self._gap_s, self.not_before - now)\n",
+        "            wait_s = self._gap_s\n",
+        (f"{_WATCH_TESTS}::test_host_that_only_answers_429_cancels_the_job_with_every_strategy",),
+        rows=("E4",),
+    ),
+    Mutant(
+        "count refusals after any wait",
+        "P5",
+        _WATCH,
+        "event.wait_s >= self.delay_s - _ROUNDING_S",
+        "event.wait_s >= 60.0 - _ROUNDING_S",
+        (f"{_WATCH_TESTS}::test_shortest_wait_that_counts_is_a_setting",),
+        rows=("E4",),
+    ),
+    Mutant(
+        "let a job fail for ever",
+        "P6",
+        _WATCH,
+        "        if most and failures >= most and not self.allows_failures:\n",
+        "        if False:\n",
+        (f"{_SERVE_TESTS}::test_failing_urls_in_a_row_fail_the_job",),
+        rows=("E5",),
+    ),
+    Mutant(
+        "count no URL of a host that is given up",
+        "P6",
+        "crawler/stats_fold.py",
+        "        if reason in GIVEN_UP:\n",
+        "        if False:\n",
+        (_FAILURES_IN_A_ROW,),
+        rows=("E5",),
+    ),
+    Mutant(
+        "count no answer of 400 or above",
+        "P6",
+        "crawler/stats_fold.py",
+        "        if status is None or status >= 400:\n",
+        "        if status is None:\n",
+        (_FAILURES_IN_A_ROW,),
+        rows=("E5",),
+    ),
+    Mutant(
+        "let a check fail of the links that it looks for",
+        "P6",
+        "service/jobs/checking.py",
+        "    watch.allows_failures = True",
+        "    watch.allows_failures = False",
+        (f"{_SERVE_TESTS}::test_failing_urls_in_a_row_fail_the_job",),
+    ),
+    Mutant(
+        "run jobs without the operator's options",
+        "P6",
+        "cli/config.py",
+        "    jobs = {key: each for key, each in given.items() if not _is_of_service(key)}\n",
+        "    jobs: dict[str, Given] = {}\n",
+        (f"{_OPTION_TESTS}::test_service_reads_options_of_jobs_from_variables_and_files",),
+        rows=("A3", "E8"),
+    ),
+    Mutant(
+        "let a job turn pacing off",
+        "P4",
+        "crawler/options/pace.py",
+        ' and field.name != "enabled"',
+        "",
+        (f"{_OPTION_TESTS}::test_jobs_may_set_the_pace_and_not_what_is_the_operators",),
+    ),
+    Mutant(
+        "suggest an option that is refused",
+        "P6",
+        "crawler/options/values.py",
+        "    close = [right] if right in known else",
+        "    close = [right] if right else",
+        (f"{_OPTION_TESTS}::test_refused_option_is_never_suggested",),
     ),
 )

@@ -456,3 +456,16 @@ def test_failures_in_a_row_are_counted_until_a_success() -> None:
     totals = fold(failed, failed, fetched, failed)
 
     assert totals.longest_failures == 2
+
+
+def test_refused_pages_and_hosts_that_are_given_up_are_failures_in_a_row() -> None:
+    """An answer of 400 or above, and every URL of such a host; elsewhere a 404 is no error."""
+    missing, unchanged = page(404), page(399)
+    given_up = told.UrlsDropped("host_retired: it failed 5 times", 15)
+
+    totals = fold(unchanged, missing, missing, page(500), given_up)
+
+    assert totals.longest_failures == 18
+    assert totals.failed == {}
+    assert fold(missing, page(200), missing).longest_failures == 1
+    assert fold(told.UrlsDropped("excluded", 15)).longest_failures == 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import SOURCE_PATH, eventually, real_pages
+from tests.report.site import Planted, html, served
 from tests.service.running import ServiceProcess, free_port
 
 from mannerly.demo import DemoWeb, plain_sites
@@ -138,15 +139,31 @@ def test_wrong_requests_are_refused_with_a_reason(service: ServiceProcess) -> No
 
 
 def test_failing_urls_in_a_row_fail_the_job(tmp_path: Path) -> None:
-    """The threshold of the service ends a job whose URLs all fail, and its words say so."""
-    with ServiceProcess(tmp_path, "--failure-threshold", "2") as service:
-        ids = [f"http://127.0.0.1:{port}/" for port in (8001, 8002, 8003)]
-        job = service.create(*ids, options={**QUICK, "timeout": 1})
-        eventually(lambda: service.state(job) == "failed")
+    """At the threshold, not before; pages of one host that are missing, and a host that is away."""
+    links = "".join(f'<a href="/missing-{number}">m</a>' for number in range(60))
+    site = {"/": Planted(html(links))}
+    port = free_port()  # where no server is
+    away = [f"http://127.0.0.1:{port}/{number}" for number in range(30)]
+    hasty = {**QUICK, "timeout": 1, "robots_patience": 0, "retry_base": 0.01}
+    with (
+        served(site) as server,
+        served({"/": Planted(html("Here"))}) as here,
+        ServiceProcess(tmp_path, "--jobs", "4") as service,
+    ):
+        home = f"{server.home}/"
+        missing = service.create(home, options=QUICK)
+        patient = service.create(home, options={**QUICK, "max_urls": 40}, failure_threshold=50)
+        checked = service.create(home, options={**QUICK, "max_urls": 40}, kind="check")
+        gone = service.create(f"{here.home}/", *away, options=hasty)
+        jobs = (missing, patient, checked, gone)
+        eventually(lambda: all(service.state(job) in ("finished", "failed") for job in jobs))
 
-        run = service.call("GET", f"/api/jobs/{job}")[1]["run"]
+        states = [service.state(job) for job in jobs]
+        run = service.call("GET", f"/api/jobs/{missing}")[1]["run"]
 
-    assert run["error"]
+    assert states == ["failed", "finished", "finished", "failed"]
+    assert "URLs in a row failed" in run["error"]
+    assert run["fetched"] < 60
 
 
 def test_killed_service_goes_on_where_it_was(web: DemoWeb, tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from mannerly.crawler.runtime.news import Told
 from mannerly.crawler.stats import Stats
-from mannerly.politeness.events import Recovered, Slowed, Throttled
+from mannerly.politeness import Grant, Politeness, Refuse, Response, Settings
+from mannerly.politeness.events import Throttled
+from mannerly.politeness.settings import STRATEGIES
 from mannerly.service.jobs.messages import JobReport, StopJob
 from mannerly.service.jobs.watch import JobWatch
 
 HOST = "a.example"
-AT_LONGEST = Slowed(HOST, 0.0, 60.0, 30)
 
 
 class Line:
@@ -31,12 +32,30 @@ class Line:
         self.sent.append(message)
 
 
-def watch(**thresholds: int) -> JobWatch:
+def watch(**thresholds: float) -> JobWatch:
     return JobWatch(Line(), **thresholds)  # type: ignore[arg-type]
 
 
-def refusal(status: int = 429, retry_after_s: float | None = None) -> Throttled:
-    return Throttled(HOST, 0.0, status, retry_after_s)
+def refusal(status: int = 429, wait_s: float = 60.0) -> Throttled:
+    return Throttled(HOST, 0.0, status, None, wait_s)
+
+
+def refusals(strategy: str) -> list[Throttled]:
+    """Return the refusals of a host that answers with nothing but 429, until it is given up."""
+    told: list[Throttled] = []
+
+    def hear(event: object) -> None:
+        if isinstance(event, Throttled):
+            told.append(event)
+
+    core, now = Politeness(Settings(strategy=strategy, seed=1), on_event=hear), 0.0
+    while not isinstance(decision := core.reserve(HOST, now=now), Refuse):
+        if isinstance(decision, Grant):
+            core.report(decision.permit, Response(429, latency_s=0.1), now=now + 0.1)
+            now += 0.1
+        else:
+            now = decision.until
+    return told
 
 
 def test_failures_in_a_row_fail_the_job() -> None:
@@ -49,7 +68,8 @@ def test_failures_in_a_row_fail_the_job() -> None:
 
     assert not before
     assert seen.switch.wants_end
-    assert (seen.ending, seen.reason) == (None, "20 URLs in a row ended in an error")
+    assert seen.ending is None
+    assert str(seen.reason).startswith("20 URLs in a row failed")
 
 
 def test_failures_after_the_end_change_nothing() -> None:
@@ -62,35 +82,56 @@ def test_failures_after_the_end_change_nothing() -> None:
     assert seen.reason is None
 
 
-@pytest.mark.parametrize("delayed_by", [[AT_LONGEST], []])
-def test_nothing_but_429_at_the_longest_delay_cancels_the_job(delayed_by: list[Slowed]) -> None:
-    """A delay of 60 s may be ours, or what the host asked for."""
+def test_nothing_but_429_at_a_long_wait_cancels_the_job() -> None:
+    """The twentieth one ends it, with the reason in words."""
     seen = watch(throttle_threshold=20)
-    asked_s = None if delayed_by else 60.0
-    seen.hear(Told([*delayed_by, *[refusal(retry_after_s=asked_s)] * 19]))
+    seen.hear(Told([refusal()] * 19))
     seen(Stats(), 1.0)
     before = seen.switch.wants_end
 
-    seen.hear(Told([refusal(retry_after_s=asked_s)]))
+    seen.hear(Told([refusal()]))
     seen(Stats(), 2.0)
 
     assert not before
     assert seen.switch.wants_end
     assert seen.ending == "cancelled"
-    assert "20 answers in a row were 429" in str(seen.reason)
+    assert seen.reason == "20 answers in a row were 429 at a wait of 60 s or more"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_host_that_only_answers_429_cancels_the_job_with_every_strategy(strategy: str) -> None:
+    """Whether the strategy lengthens the delay or pauses: it is the wait in force that counts."""
+    seen = watch(throttle_threshold=20)
+    early = watch(throttle_threshold=20, throttle_delay_s=61.0)
+    told = refusals(strategy)
+
+    for each in (seen, early):
+        each.hear(Told(list(told)))
+        each(Stats(), 1.0)
+
+    assert seen.ending == "cancelled"
+    assert early.ending is None
 
 
 @pytest.mark.parametrize(
-    "events",
-    [
-        [Slowed(HOST, 0.0, 59.0, 30), *[refusal()] * 50],
-        [AT_LONGEST, *[refusal(503)] * 50],
-        [AT_LONGEST, Recovered(HOST, 0.0, 2.0), *[refusal()] * 50],
-        [AT_LONGEST, *[refusal()] * 19],
-    ],
+    ("threshold_s", "wait_s", "is_counted"),
+    [(60.0, 59.9, False), (60.0, 59.9999, True), (5.0, 5.0, True), (5.0, 4.0, False)],
 )
-def test_other_refusals_cancel_nothing(events: list[Slowed | Throttled | Recovered]) -> None:
-    """A delay that can still grow, another status, a host that recovered, too few."""
+def test_shortest_wait_that_counts_is_a_setting(
+    threshold_s: float, wait_s: float, is_counted: bool
+) -> None:
+    """But for the rounding of an instant."""
+    seen = watch(throttle_threshold=2, throttle_delay_s=threshold_s)
+
+    seen.hear(Told([refusal(wait_s=wait_s)] * 2))
+    seen(Stats(), 1.0)
+
+    assert seen.switch.wants_end is is_counted
+
+
+@pytest.mark.parametrize("events", [[refusal(503)] * 50, [refusal()] * 19])
+def test_other_refusals_cancel_nothing(events: list[Throttled]) -> None:
+    """Another status, too few."""
     seen = watch(throttle_threshold=20)
 
     seen.hear(Told(list(events)))
@@ -104,7 +145,7 @@ def test_a_page_in_between_begins_the_count_anew() -> None:
     seen = watch(throttle_threshold=20)
 
     for fetched, refused in ((1, 0), (3, 2)):
-        seen.hear(Told([AT_LONGEST, *[refusal()] * 15]))
+        seen.hear(Told([refusal()] * 15))
         seen(Stats(fetched=fetched, statuses=Counter({200: 1, 429: refused})), 1.0)
         if fetched == 1:
             first = seen.switch.wants_end
@@ -120,7 +161,7 @@ def test_by_default_no_number_of_429_cancels_a_job() -> None:
     """Waiting is what a polite crawler does."""
     seen = watch()
 
-    seen.hear(Told([AT_LONGEST, *[refusal()] * 100]))
+    seen.hear(Told([refusal()] * 100))
     seen(Stats(), 1.0)
 
     assert not seen.switch.wants_end

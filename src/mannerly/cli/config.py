@@ -8,6 +8,9 @@ wrong values raise ConfigError with the place, the name, the value and what is a
 never ignored. A project file may not set every option (`ProjectUse`): it may come with a directory
 that was downloaded.
 
+`mannerly serve` has options of its own (`options.serving`), in a file in the table `[serve]`. Here
+their keys begin with `serve.`; other commands check that table and use nothing of it.
+
 An unknown variable `MANNERLY_…` is an error only if it looks misspelled: Kubernetes, for example,
 sets variables of that form for a service called mannerly.
 """
@@ -18,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.options.option import ProjectUse, ValueKind
+from mannerly.crawler.options.serving import SERVE, SERVE_ALIASES
 from mannerly.crawler.options.table import ALIASES, OPTIONS, cores
 from mannerly.crawler.options.values import (
     Given,
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = "mannerly.toml"
 MAX_BYTES = 1_000_000  # of a configuration file
+_SERVE = "serve."  # the beginning of the keys of the service's own options
 _MISSPELLED = 0.85  # similarity from which a variable counts as ours, misspelled
 
 # The options of one run of the command, and their defaults.
@@ -110,14 +115,37 @@ def resolve(
         ConfigError: a name is unknown, or a value is not allowed.
         OSError: a file exists and cannot be read.
     """
-    given: dict[str, Given] = {}
-    if directory is not None:
-        given |= _from_file(user_file(environment))
-        given |= _allowed(_from_project(directory), directory)
-    given |= _from_environment(environment)
+    given = _from_files(environment, directory) | _from_environment(environment)
     for name, value in command_line.items():
         given |= _read(OPTIONS[name], value, OPTIONS[name].flag)
-    return Configuration(given)
+    return Configuration({key: each for key, each in given.items() if not _is_of_service(key)})
+
+
+def resolve_service(
+    command_line: Mapping[str, Value],
+    *,
+    environment: Mapping[str, str],
+    directory: Path | None,
+) -> tuple[Configuration, dict[str, Given]]:
+    """Read all places for the service: the options of its jobs, and its own ones.
+
+    Raises:
+        ConfigError: a name is unknown, or a value is not allowed.
+        OSError: a file exists and cannot be read.
+    """
+    given = _from_files(environment, directory) | _from_environment(environment)
+    own = {key.removeprefix(_SERVE): each for key, each in given.items() if _is_of_service(key)}
+    variables = SERVE_ALIASES | {option.variable: name for name, option in SERVE.items()}
+    for variable, name in variables.items():
+        if environment.get(variable):
+            own |= _read(SERVE[name], environment[variable], variable)
+    of_jobs = {name: value for name, value in command_line.items() if name not in SERVE}
+    for name in command_line.keys() - of_jobs.keys():
+        own |= _read(SERVE[name], command_line[name], SERVE[name].flag)
+    jobs = {key: each for key, each in given.items() if not _is_of_service(key)}
+    for name, value in of_jobs.items():
+        jobs |= _read(OPTIONS[name], value, OPTIONS[name].flag)
+    return Configuration(jobs), own
 
 
 def effective(configuration: Configuration, settings: CrawlSettings) -> dict[str, object]:
@@ -139,6 +167,17 @@ def user_file(environment: Mapping[str, str]) -> Path:
     return Path(home) / "mannerly" / "config.toml"
 
 
+def _is_of_service(key: str) -> bool:
+    return key.startswith(_SERVE)
+
+
+def _from_files(environment: Mapping[str, str], directory: Path | None) -> dict[str, Given]:
+    if directory is None:
+        return {}
+    user = _from_file(user_file(environment))
+    return user | _allowed(_from_project(directory), directory)
+
+
 def _from_project(directory: Path) -> dict[str, Given]:
     own, pyproject = directory / PROJECT_FILE, directory / "pyproject.toml"
     tool = _read_toml(pyproject).get("tool")
@@ -158,7 +197,7 @@ def _from_project(directory: Path) -> dict[str, Given]:
 def _allowed(given: dict[str, Given], directory: Path) -> dict[str, Given]:
     """Return the options of a project file, if it may set them; an empty value is harmless."""
     for name, (value, where, _) in given.items():
-        option = option_of(name)
+        option = SERVE[name.removeprefix(_SERVE)] if _is_of_service(name) else option_of(name)
         if not value or option.project_use is ProjectUse.ANY:
             continue
         paths = map(str, value) if isinstance(value, list) else [str(value)]
@@ -206,6 +245,9 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     for key, value in table.items():
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
+        if name == "serve":
+            given |= _of_service(value, place)
+            continue
         if option is None:
             raise ConfigError(f"{place}{key} is not an option{nearest(name, OPTIONS)}")
         if name in given:
@@ -217,11 +259,28 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     return given
 
 
+def _of_service(table: object, place: str) -> dict[str, Given]:
+    """Check the table [serve] of a file."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{place}serve is not a table: write its options below [serve]")
+    given: dict[str, Given] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in SERVE:
+            raise ConfigError(
+                f"{place}serve.{key} is not an option of the service{nearest(name, SERVE)}"
+            )
+        given[_SERVE + name] = checked(SERVE[name], value, f"{place}serve.{key}")
+    return given
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     places = ALIASES | {option.variable: name for name, option in OPTIONS.items()}
+    of_service = [option.variable for option in SERVE.values()]
     for variable in environment:
         # It may be an option of another command.
-        is_unknown = variable.startswith("MANNERLY_") and variable not in places
+        is_known = variable in places or variable in of_service
+        is_unknown = variable.startswith("MANNERLY_") and not is_known
         if is_unknown and (guess := nearest(variable, places, alike=_MISSPELLED)):
             raise ConfigError(f"{variable} is not an option{guess}")
     given: dict[str, Given] = {}

@@ -1,37 +1,53 @@
-"""`mannerly serve`: run crawls as jobs, with an HTTP API."""
+"""`mannerly serve`: run crawls as jobs, with an HTTP API.
+
+Its options are declared in `options.serving`. Options of a crawl that the environment or a file
+sets hold for every job that does not set them itself.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mannerly.crawler.options.serving import SERVE
+from mannerly.crawler.options.values import OptionError, refusal
+
+from .config import resolve_service
 from .listening import address, fail_without_packages, is_loopback, shown
 from .terminal import fail, failing_clearly, note
 
-DEFAULT_LISTEN = "127.0.0.1:7465"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mannerly.crawler.options.values import Given
+
+DEFAULTS: dict[str, Any] = {
+    "data_root": "mannerly-jobs",
+    "listen": "127.0.0.1:7465",
+    "token_file": None,
+    "jobs": 2,
+    "allow_host": [],
+    "failure_threshold": 20,
+    "throttle_threshold": 0,
+    "throttle_delay": 60.0,
+    "webhook_secret_file": None,
+}
+_AT_LEAST = {"jobs": 1, "failure_threshold": 0, "throttle_threshold": 0}
+
+
+def _option(name: str) -> Any:
+    return typer.Option(metavar=SERVE[name].metavar, help=SERVE[name].help)
 
 
 def serve(
-    data_root: Annotated[
-        Path, typer.Option(metavar="DIR", help="Directory of the jobs and their data.")
-    ] = Path("mannerly-jobs"),
-    listen: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT", help="Address to listen on; beyond loopback a token is required."
-        ),
-    ] = DEFAULT_LISTEN,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the token that clients send as Authorization: Bearer TOKEN.",
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs that run at once.")] = 2,
+    data_root: Annotated[str | None, _option("data_root")] = None,
+    listen: Annotated[str | None, _option("listen")] = None,
+    token_file: Annotated[str | None, _option("token_file")] = None,
+    jobs: Annotated[int | None, _option("jobs")] = None,
     allow_net: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,37 +55,18 @@ def serve(
             help="Let jobs contact this private network (CIDR) or host:port; repeatable.",
         ),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Name under which clients reach this service; repeatable."
-        ),
-    ] = None,
-    failure_threshold: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="A job fails after this many URLs in a row that ended in an error; 0: never.",
-            envvar=["MANNERLY_FAILURE_THRESHOLD", "BBB_JOB_FAILURE_THRESHOLD"],
-        ),
-    ] = 20,
-    throttle_threshold: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="A job is cancelled after this many answers 429 in a row at a delay of 60 s or "
-            "more; 0: never.",
-            envvar="MANNERLY_THROTTLE_THRESHOLD",
-        ),
-    ] = 0,
-    webhook_secret_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File with the secret that signs webhooks."),
-    ] = None,
+    allow_host: Annotated[list[str] | None, _option("allow_host")] = None,
+    failure_threshold: Annotated[int | None, _option("failure_threshold")] = None,
+    throttle_threshold: Annotated[int | None, _option("throttle_threshold")] = None,
+    throttle_delay: Annotated[float | None, _option("throttle_delay")] = None,
+    webhook_secret_file: Annotated[str | None, _option("webhook_secret_file")] = None,
 ) -> None:
-    """Run crawls as jobs: an HTTP API to create, watch, schedule and steer them."""
+    """Run crawls as jobs: an HTTP API to create, watch, schedule and steer them.
+
+    Options of a crawl that the environment (MANNERLY_…) or a configuration file sets hold for
+    every job that does not set them itself.
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
     with failing_clearly():
         try:
             from mannerly.service.app import service_app
@@ -83,26 +80,45 @@ def serve(
         from mannerly.crawler.settings import CrawlSettings
         from mannerly.service.service import Service
 
-        host, port = address("--listen", listen)
-        token = None if token_file is None else _secret(token_file)
+        of_jobs, own = resolve_service(given, environment=os.environ, directory=Path.cwd())
+        chosen = _chosen(own)
+        root, names = Path(chosen["data_root"]), chosen["allow_host"]
+        host, port = address("--listen", chosen["listen"])
+        token = None if chosen["token_file"] is None else _secret(Path(chosen["token_file"]))
         if token is None and not is_loopback(host):
-            token = _new_token(data_root)
-        settings = CrawlSettings(allow_net=tuple(allow_net or ()), seeds_open_network=False)
+            token = _new_token(root)
+        secret = chosen["webhook_secret_file"]
         service = Service(
-            data_root,
-            settings,
-            jobs=jobs,
-            failure_threshold=failure_threshold,
-            throttle_threshold=throttle_threshold,
-            webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
+            root,
+            of_jobs.settings(CrawlSettings(seeds_open_network=False)),
+            jobs=chosen["jobs"],
+            failure_threshold=chosen["failure_threshold"],
+            throttle_threshold=chosen["throttle_threshold"],
+            throttle_delay_s=chosen["throttle_delay"],
+            webhook_secret=None if secret is None else _secret(Path(secret)),
         )
         ending = LastAnswers()
-        names = [shown(host), *(allow_host or ())]
-        app = service_app(service, ending, hosts=names, token=token)
+        app = service_app(service, ending, hosts=[shown(host), *names], token=token)
         _log_changes()
-        note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
+        note(f"Listening on http://{shown(host)}:{port}/ for jobs in {root}")
         config = web_config(app, host=host, port=port, log_level="warning")
         WebServer(config, ending).run()
+
+
+def _chosen(own: Mapping[str, Given]) -> dict[str, Any]:
+    """Return the value of every option of the service.
+
+    Raises:
+        OptionError: a number is out of its range.
+    """
+    for name, least in _AT_LEAST.items():
+        if name in own and int(own[name].value) < least:  # type: ignore[arg-type]
+            allowed = f"a whole number of at least {least}"
+            raise OptionError(refusal(own[name].where, own[name].value, allowed))
+    delay = own.get("throttle_delay")
+    if delay is not None and not 0 < float(delay.value) < math.inf:  # type: ignore[arg-type]
+        raise OptionError(refusal(delay.where, delay.value, "a number above 0"))
+    return {**DEFAULTS, **{name: each.value for name, each in own.items()}}
 
 
 def _log_changes() -> None:

@@ -174,7 +174,9 @@ class Stats:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     # queued in this run, to be fetched after others: by host and pattern (`web.patterns`)
     held_back: Counter[str] = field(default_factory=Counter)
-    longest_failures: int = 0  # most pages in a row that failed, in one process
+    # Most URLs in a row, in one process, that ended in an error or an answer of 400 or above, or
+    # whose host was given up.
+    longest_failures: int = 0
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
     throttles: int = 0
     retry_afters: int = 0  # refusals that said for how long to wait

@@ -9,7 +9,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import CRASHED, NOT_READ, is_failed
+from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, is_failed
 from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.stats import (
     NOT_MODIFIED,
@@ -48,7 +48,7 @@ class StatsFold:
         self.stats = Stats()
         self._seen: dict[int, told.HostsSeen] = {}
         self._shards: dict[int, ShardMeasured] = {}
-        self._failures = 0  # pages in a row that failed
+        self._failures = 0  # URLs in a row that failed (`Stats.longest_failures`)
         self._folds: dict[type, Callable[[Any], None]] = {
             told.RequestSent: self._sent,
             told.RobotsAnswered: self._robots,
@@ -99,12 +99,13 @@ class StatsFold:
         # Unpacked: a field of a named tuple takes as long to read as ten variables.
         entry, record, outcome, latency_s, passed_over, is_local, is_unchanged = event
         stats, status, error = self.stats, record.status, record.error
-        if status is None:
-            stats.failed[error or "unknown"] += 1
-            self._failures += 1
-            stats.longest_failures = max(stats.longest_failures, self._failures)
+        if status is None or status >= 400:
+            self._count_failures(1)
         else:
             self._failures = 0
+        if status is None:
+            stats.failed[error or "unknown"] += 1
+        else:
             stats.fetched += 1
             if not is_unchanged:
                 stats.statuses[status] += 1
@@ -165,7 +166,15 @@ class StatsFold:
 
     def _dropped(self, event: told.UrlsDropped) -> None:
         # Without the text after a colon: it differs by host, and is in the host's record.
-        self.stats.skipped[event.reason.partition(":")[0]] += event.urls
+        reason = event.reason.partition(":")[0]
+        self.stats.skipped[reason] += event.urls
+        if reason in GIVEN_UP:
+            self._count_failures(event.urls)
+
+    def _count_failures(self, urls: int) -> None:
+        self._failures += urls
+        if self._failures > self.stats.longest_failures:
+            self.stats.longest_failures = self._failures
 
     def _found(self, event: told.UrlsFound) -> None:
         self.stats.found += event.urls

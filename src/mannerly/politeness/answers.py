@@ -143,6 +143,10 @@ class HostAnswers(HostGate):
         effect = strategy.on_sample(sample, stats)
         if effect is not None:
             self._apply_effect(effect, retry_s, now)
+        if outcome is THROTTLE:
+            self._reschedule()
+            wait_s = max(self._gap_s, self.not_before - now)
+            shared.emit(events.Throttled(self.key, now, response.status, retry_s, wait_s))
         if strategy.concurrency != concurrency:
             shared.emit(events.ConcurrencyChanged(self.key, now, strategy.concurrency, concurrency))
         if shared.has_size_or_duration_limits or self.requested.quota is not None:
@@ -199,8 +203,6 @@ class HostAnswers(HostGate):
         health = self._ensure_health()
         if outcome is not NEUTRAL or health.has_failures:
             self._shared.mark_dirty(self)
-        if outcome is THROTTLE:
-            self._shared.emit(events.Throttled(self.key, now, response.status, retry_s))
         self._update_breaker(health, permit, outcome, now)
         if outcome is NEUTRAL:
             return

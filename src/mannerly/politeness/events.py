@@ -44,12 +44,16 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The server asked for fewer requests: 429, a refusal with Retry-After, or a suspected 403."""
+    """The server asked for fewer requests: 429, a refusal with Retry-After, or a suspected 403.
+
+    `wait_s` is the wait in force then: until the next request, at least the delay between two.
+    """
 
     host: str
     at: Instant
     status: int | None
     retry_after_s: float | None
+    wait_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .background import Background
 from .jobs.book import JobBook
-from .jobs.model import check_request, new_job, settings_of
+from .jobs.model import FAILURE_THRESHOLD, THROTTLE_DELAY_S, check_request, new_job, settings_of
 from .jobs.runner import JobRunner, remove_runs
 from .jobs.schedule import next_due
 from .jobs.states import ENDED, JobEvent, JobState
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .jobs.model import Job, NewJob
 
 TICK_S = 0.25
-FAILURE_THRESHOLD = 20  # URLs in a row that ended in an error: then a job has failed
 
 
 class Service:
@@ -68,6 +67,7 @@ class Service:
         jobs: int = 2,
         failure_threshold: int = FAILURE_THRESHOLD,
         throttle_threshold: int = 0,
+        throttle_delay_s: float = THROTTLE_DELAY_S,
         webhook_secret: str | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,6 +85,7 @@ class Service:
             jobs=jobs,
             failure_threshold=failure_threshold,
             throttle_threshold=throttle_threshold,
+            throttle_delay_s=throttle_delay_s,
             reported=self._report,
             ended=self._add_up,
             dispose=self._dispose,

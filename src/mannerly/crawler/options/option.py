@@ -51,6 +51,7 @@ class Option(NamedTuple):
     is_inverse: bool = False  # a rate whose setting is the delay between two requests
     is_advanced: bool = False  # listed by --help-all only
     for_one_host: bool = False  # a single host may have its own value
+    for_jobs: bool = False  # a request for a job of the service may set it
 
     @property
     def flag(self) -> str:

@@ -69,6 +69,8 @@ def _option(field: Field[Any]) -> Option:
         choices=tuple(each for each in choices if each not in _NOT_IN_A_CRAWL),
         is_advanced=True,
         for_one_host=field.metadata["for_one_host"],
+        # Without pacing a job would ignore what its hosts ask for: that is the operator's.
+        for_jobs=field.metadata["for_one_host"] and field.name != "enabled",
     )
 
 

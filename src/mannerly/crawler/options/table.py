@@ -32,6 +32,7 @@ def _limits() -> tuple[Option, ...]:
             "Stop after this many pages in this run (default: no limit).",
             "max_urls",
             "N",
+            for_jobs=True,
         ),
         Option(
             "max_depth",
@@ -39,12 +40,14 @@ def _limits() -> tuple[Option, ...]:
             "Fetch only pages at most this many links away from a seed (default: no limit).",
             "max_depth",
             "N",
+            for_jobs=True,
         ),
         Option(
             "follow",
             ValueKind.FLAG,
             "Follow the links of pages, not only seeds and sitemaps (default on).",
             "follow",
+            for_jobs=True,
         ),
         Option(
             "max_per_host",
@@ -52,6 +55,7 @@ def _limits() -> tuple[Option, ...]:
             "Fetch at most this many pages of one host (default: no limit).",
             "max_per_host",
             "N",
+            for_jobs=True,
         ),
         Option(
             "duration",
@@ -59,6 +63,7 @@ def _limits() -> tuple[Option, ...]:
             "Stop after this many seconds (default: no limit).",
             "duration_s",
             "S",
+            for_jobs=True,
         ),
         Option(
             "grace",
@@ -68,6 +73,7 @@ def _limits() -> tuple[Option, ...]:
             "grace_s",
             "S",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "scope",
@@ -77,6 +83,7 @@ def _limits() -> tuple[Option, ...]:
             "scope",
             "WORD",
             choices=("host", "site", "prefix", "any"),
+            for_jobs=True,
         ),
         Option(
             "include",
@@ -84,6 +91,7 @@ def _limits() -> tuple[Option, ...]:
             "Fetch only URLs that match this glob; repeatable.",
             "include",
             "GLOB",
+            for_jobs=True,
         ),
         Option(
             "exclude",
@@ -91,6 +99,7 @@ def _limits() -> tuple[Option, ...]:
             "Never fetch URLs that match this glob; repeatable.",
             "exclude",
             "GLOB",
+            for_jobs=True,
         ),
         Option(
             "drop_tracking",
@@ -98,6 +107,7 @@ def _limits() -> tuple[Option, ...]:
             "Remove utm_… and other tracking parameters from links (default on).",
             "drop_tracking",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "links",
@@ -135,6 +145,7 @@ def _limits() -> tuple[Option, ...]:
             "seeding",
             "WORD",
             choices=("none", "sitemap", "ct", "commoncrawl", "all"),
+            for_jobs=True,
         ),
         Option(
             "sitemap",
@@ -143,6 +154,7 @@ def _limits() -> tuple[Option, ...]:
             "sitemaps",
             "URL",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "max_sitemaps",
@@ -151,6 +163,7 @@ def _limits() -> tuple[Option, ...]:
             "max_sitemaps",
             "N",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "ct_url",
@@ -184,6 +197,7 @@ def _politeness() -> tuple[Option, ...]:
             "NAME",
             for_one_host=True,
             choices=(*STRATEGIES, *STRATEGY_ALIASES),
+            for_jobs=True,
         ),
         Option(
             "delay",
@@ -193,6 +207,7 @@ def _politeness() -> tuple[Option, ...]:
             "politeness.delay_s",
             "S",
             for_one_host=True,
+            for_jobs=True,
         ),
         Option(
             "max_rate",
@@ -201,6 +216,7 @@ def _politeness() -> tuple[Option, ...]:
             "politeness.max_rate",
             "R",
             for_one_host=True,
+            for_jobs=True,
         ),
         Option(
             "start_rate",
@@ -211,6 +227,7 @@ def _politeness() -> tuple[Option, ...]:
             "R",
             is_inverse=True,
             for_one_host=True,
+            for_jobs=True,
         ),
         Option(
             "address_max_rate",
@@ -228,6 +245,7 @@ def _politeness() -> tuple[Option, ...]:
             "politeness.max_concurrency",
             "N",
             for_one_host=True,
+            for_jobs=True,
         ),
         Option(
             "ignore_robots",
@@ -243,6 +261,7 @@ def _politeness() -> tuple[Option, ...]:
             "WORD",
             is_advanced=True,
             choices=("disallow", "allow"),
+            for_jobs=True,
         ),
         Option(
             "robots_timeout",
@@ -251,6 +270,7 @@ def _politeness() -> tuple[Option, ...]:
             "robots_timeout_s",
             "S",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "robots_limit",
@@ -268,6 +288,7 @@ def _politeness() -> tuple[Option, ...]:
             "robots_patience_s",
             "S",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "user_agent",
@@ -276,6 +297,7 @@ def _politeness() -> tuple[Option, ...]:
             "its version and the contact).",
             "user_agent",
             "TEXT",
+            for_jobs=True,
         ),
         Option(
             "contact",
@@ -284,6 +306,7 @@ def _politeness() -> tuple[Option, ...]:
             "the From header (default: none).",
             "contact",
             "MAIL|URL",
+            for_jobs=True,
         ),
         Option(
             "host_failure_limit",
@@ -292,6 +315,7 @@ def _politeness() -> tuple[Option, ...]:
             "host_failure_limit",
             "N",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "give_up_after",
@@ -302,6 +326,7 @@ def _politeness() -> tuple[Option, ...]:
             "politeness.give_up_after_s",
             "S",
             for_one_host=True,
+            for_jobs=True,
         ),
         Option(
             "host",
@@ -322,6 +347,7 @@ def _resources() -> tuple[Option, ...]:
             "Maximum requests in flight over all hosts (default 512).",
             "workers",
             "N",
+            for_jobs=True,
         ),
         Option(
             "processes",
@@ -336,6 +362,7 @@ def _resources() -> tuple[Option, ...]:
             "Request timeout in seconds (default 20).",
             "timeout_s",
             "S",
+            for_jobs=True,
         ),
         Option(
             "max_bytes",
@@ -344,6 +371,7 @@ def _resources() -> tuple[Option, ...]:
             "max_bytes",
             "BYTES",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "memory_limit",
@@ -372,6 +400,7 @@ def _resources() -> tuple[Option, ...]:
             "max_redirects",
             "N",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "allow_net",
@@ -556,6 +585,7 @@ def _warming() -> tuple[Option, ...]:
             "variants",
             "VARIANT",
             is_advanced=True,
+            for_jobs=True,
         ),
         Option(
             "max_error_rate",
@@ -565,6 +595,7 @@ def _warming() -> tuple[Option, ...]:
             "max_error_rate",
             "SHARE",
             is_advanced=True,
+            for_jobs=True,
         ),
     )
 

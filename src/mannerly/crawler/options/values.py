@@ -59,7 +59,7 @@ def checked(option: Option, value: object, where: str) -> Given:
     if option.kind is ValueKind.BYTES and isinstance(value, str):
         value = _bytes(value)
     if not _fits(option.kind, value):
-        raise OptionError(refusal(where, printable(option.name, value), option.kind.value))
+        raise OptionError(refusal(where, _printable(option, value), option.kind.value))
     if option.choices and value not in option.choices:
         raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
     if option.name == "metrics_hosts" and value < 0:  # type: ignore[operator]
@@ -178,8 +178,9 @@ def nearest(name: str, names: Iterable[str], *, alike: float = _ALIKE) -> str:
     """Return "; did you mean …?" if a name looks misspelled, else an empty text."""
     from difflib import get_close_matches  # slow to import, and rarely needed
 
-    right = FIELDS.get(name)  # the name that the setting has in the politeness core
-    close = [right] if right else get_close_matches(name, list(names), n=1, cutoff=alike)
+    known = list(names)
+    right = FIELDS.get(name)  # of a setting that the politeness core calls so
+    close = [right] if right in known else get_close_matches(name, known, n=1, cutoff=alike)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -206,7 +207,10 @@ def from_text(option: Option, text: str) -> object:
 
 def printable(name: str, value: object) -> Any:
     """Return the value of an option as it may be printed: without secrets."""
-    option = option_of(name)
+    return _printable(option_of(name), value)
+
+
+def _printable(option: Option, value: object) -> Any:
     if not option.has_secret:
         return value
     if isinstance(value, list | tuple):

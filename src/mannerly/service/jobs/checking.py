@@ -25,6 +25,7 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
     """Crawl, check the other links, and count what is broken."""
     settings = replace(order.settings, links=True, anchors=True)
     order = order._replace(settings=settings)
+    watch.allows_failures = True  # a link that fails is what is looked for
     with opened(order) as made:
         has_crawled = any(isinstance(each, CheckUrls) for _, each in made.store.orders())
         if not has_crawled:
@@ -36,7 +37,6 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
     pace = replace(settings.politeness, max_concurrency=1)
     settings = replace(settings, politeness=pace, max_urls=None)
     with Crawl.of(settings, [], order.location) as made:
-        watch.allows_failures = True  # a link that fails is what is looked for
         end = end_of(made, watch.run(made), watch)
         if not end.is_complete:
             return end

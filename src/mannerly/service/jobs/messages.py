@@ -26,7 +26,8 @@ class JobOrder(NamedTuple):
     settings: CrawlSettings
     host_concurrency: dict[str, int]
     failure_threshold: int  # URLs in a row that ended in an error; 0: any number
-    throttle_threshold: int  # answers 429 in a row at the longest delay; 0: any number
+    throttle_threshold: int  # answers 429 in a row at a long wait; 0: any number
+    throttle_delay_s: float  # the shortest of these waits
     retries: list[str | None]  # hosts whose failed and given-up URLs are queued; None: all
 
 

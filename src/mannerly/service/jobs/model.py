@@ -1,18 +1,20 @@
 """The values of jobs: what a request may say, what the book keeps, what a client gets.
 
-A request is untrusted: its options are an allow-list (`ALLOWED`), and none of them opens the
-network, reads or writes a file, or runs code. Everything is checked before a job exists.
+A request is untrusted: its options are an allow-list (`Option.for_jobs`), and none of them opens
+the network, reads or writes a file, or runs code. Everything is checked before a job exists.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads it at run time
+from math import inf
 from typing import Any
 
 import msgspec
 
 from mannerly.crawler.inspection.hosts import host_key
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
@@ -21,20 +23,15 @@ from .kinds import KINDS, JobKind
 from .schedule import check_schedule
 from .states import JobState
 
+FAILURE_THRESHOLD = 20  # URLs in a row that failed: then a job has failed
+THROTTLE_DELAY_S = 60.0  # the wait after which an answer 429 counts for `throttle_threshold`
 MAX_SEEDS = 10_000
 MAX_NAME = 200
 MAX_AT_ONCE = 64  # requests to one host
 
 # Options of `crawl` that a request may set. The others are the operator's: they open the network,
-# write files, run code, or take the machine.
-ALLOWED = (
-    *("max_urls", "max_depth", "max_per_host", "duration", "grace"),
-    *("scope", "include", "exclude", "drop_tracking", "seeding_strategy", "max_sitemaps"),
-    *("strategy", "delay", "max_rate", "start_rate", "per_host", "give_up_after"),
-    *("host_failure_limit", "robots_unreachable", "robots_timeout", "robots_patience"),
-    *("user_agent", "contact", "workers", "timeout", "max_bytes", "max_redirects"),
-    *("follow", "sitemap", "variant", "max_error_rate", "latency_factor"),
-)
+# write files, run code, take the machine, or turn pacing off.
+ALLOWED = tuple(name for name, option in OPTIONS.items() if option.for_jobs)
 # Options that can be changed while a job exists (`StoredCrawl.set`).
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
@@ -50,9 +47,11 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         schedule: a cron expression; without one the job is run once.
         host_concurrency: requests at once for single hosts, instead of `per_host`.
         failure_threshold: the job fails after so many URLs in a row that ended in an error after
-            their retries; the service's own threshold by default.
-        throttle_threshold: the job is cancelled after so many answers 429 in a row at a delay of
-            60 s or more; the service's own threshold by default, which is 0: never.
+            their retries, in an answer of 400 or above, or with their host given up; the service's
+            own threshold by default. Jobs that check links do not fail of it.
+        throttle_threshold: the job is cancelled after so many answers 429 in a row that led to a
+            long wait; the service's own threshold by default, which is 0: never.
+        throttle_delay: the shortest of these waits, in seconds; the service's own by default: 60.
         webhook: a URL that gets a POST with the job when a run has ended.
     """
 
@@ -64,6 +63,7 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     host_concurrency: dict[str, int] = {}
     failure_threshold: int | None = None
     throttle_threshold: int | None = None
+    throttle_delay: float | None = None
     webhook: str | None = None
 
 
@@ -100,6 +100,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     host_concurrency: dict[str, int] = {}
     failure_threshold: int | None = None
     throttle_threshold: int | None = None
+    throttle_delay: float | None = None
     webhook: str | None = None
     owed: list[JobRun] = []  # runs whose end the webhook has not told yet, oldest first
     wants_run: bool = False  # another run was asked for while this one is going
@@ -128,6 +129,7 @@ def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
         host_concurrency=request.host_concurrency,
         failure_threshold=request.failure_threshold,
         throttle_threshold=request.throttle_threshold,
+        throttle_delay=request.throttle_delay,
         webhook=request.webhook,
     )
 
@@ -151,6 +153,8 @@ def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
         threshold = getattr(request, name)
         if threshold is not None and threshold < 1:
             raise ValueError(f"{name} must be at least 1")
+    if request.throttle_delay is not None and not 0 < request.throttle_delay < inf:
+        raise ValueError("throttle_delay must be a number of seconds above 0")
     for host, count in request.host_concurrency.items():
         host_key(host)  # raises ValueError
         if not 1 <= count <= MAX_AT_ONCE:
@@ -169,7 +173,10 @@ def settings_of(
         OptionError: an option is unknown or not allowed, or its value is wrong.
     """
     for name in options:
-        if name not in ALLOWED:
-            raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
+        if name in ALLOWED:
+            continue
+        if name in OPTIONS:
+            raise OptionError(f"{name} is an option of the operator, not of a job")
+        raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
     own = KINDS[kind].settings
     return with_options(base if own is None else own(base), from_keywords(options))

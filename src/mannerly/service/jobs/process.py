@@ -25,6 +25,7 @@ def main(channel: Channel) -> None:
         channel,
         failure_threshold=order.failure_threshold,
         throttle_threshold=order.throttle_threshold,
+        throttle_delay_s=order.throttle_delay_s,
     )
     try:
         channel.send(KINDS[order.kind].load()(order, watch))

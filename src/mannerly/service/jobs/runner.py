@@ -25,7 +25,7 @@ from mannerly.crawler.runtime.child import Child
 
 from .kinds import KINDS
 from .messages import CANCELLED, JobEnd, JobOrder, JobReport, StopJob
-from .model import Job, JobRun, settings_of
+from .model import THROTTLE_DELAY_S, Job, JobRun, settings_of
 from .states import JobEvent, JobState
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class JobRunner:
         jobs: int,
         failure_threshold: int,
         throttle_threshold: int = 0,
+        throttle_delay_s: float = THROTTLE_DELAY_S,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
         reported: Callable[[Job, JobReport], None] | None = None,
         ended: Callable[[JobReport], None] | None = None,
@@ -120,6 +121,7 @@ class JobRunner:
         self.jobs = jobs
         self._failure_threshold = failure_threshold
         self._throttle_threshold = throttle_threshold
+        self._throttle_delay_s = throttle_delay_s
         self._launch = launch
         self._ended = ended  # called with the last report of a process
         self._dispose = dispose or remove_runs  # called with the data of old runs
@@ -218,6 +220,7 @@ class JobRunner:
                 job.host_concurrency,
                 job.failure_threshold or self._failure_threshold,
                 job.throttle_threshold or self._throttle_threshold,
+                job.throttle_delay or self._throttle_delay_s,
                 job.retries,
             )
             # A run that has begun is in the book before it has a process: if the book cannot be

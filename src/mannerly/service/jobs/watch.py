@@ -1,8 +1,9 @@
 """The watch of a job's crawl: reports to the service, and finds the reasons to end.
 
-failures     so many URLs in a row ended in an error after their retries: the job has failed
-throttles    so many answers in a row were 429 at the longest delay, and no page came in
-between: the job is cancelled
+failures     so many URLs in a row ended in an error after their retries, in an answer of 400 or
+             above, or with their host given up: the job has failed
+throttles    so many answers in a row were 429 and led to a long wait, and no page came in between:
+             the job is cancelled
 service      it wants the job to end, or is gone
 """
 
@@ -14,6 +15,7 @@ from mannerly.crawler.runtime.ending import StopSwitch
 from mannerly.politeness import events as polite
 
 from .messages import CANCELLED, JobReport, StopJob
+from .model import THROTTLE_DELAY_S
 
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import Crawl, CrawlResult
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
 
 REPORT_EVERY = 2  # looks: two reports a second
 MOST_TOLD = 20  # parts of news that wait for a report
-LONGEST_DELAY_S = 60.0
 TOO_MANY_REQUESTS = 429
-MOST_DELAYS = 10_000  # hosts whose delay is remembered
+_ROUNDING_S = 0.001  # a wait of 60 s is that of an instant 60 s from now
 
 
 class JobWatch:
@@ -38,7 +39,12 @@ class JobWatch:
     """
 
     def __init__(
-        self, channel: Channel, *, failure_threshold: int = 0, throttle_threshold: int = 0
+        self,
+        channel: Channel,
+        *,
+        failure_threshold: int = 0,
+        throttle_threshold: int = 0,
+        throttle_delay_s: float = THROTTLE_DELAY_S,
     ) -> None:
         self.switch = StopSwitch()
         self.ending: str | None = None
@@ -47,13 +53,15 @@ class JobWatch:
         self._channel = channel
         self._most_failures = failure_threshold
         self._most_throttles = throttle_threshold
-        self._throttles = Throttles()
+        self._throttles = Throttles(throttle_delay_s)
         self._looks = 0
         self._told: list[Told] = []
 
     def run(self, crawl: Crawl) -> CrawlResult:
         """Run a crawl under this watch."""
-        return crawl.run(interrupts=self.switch, watch=self, hear=self.hear, closely=True)
+        result = crawl.run(interrupts=self.switch, watch=self, hear=self.hear, closely=True)
+        self._judge(result.stats)  # of what happened since the last look
+        return result
 
     def hear(self, told: Told) -> None:
         """Keep what happened for the next report."""
@@ -84,39 +92,37 @@ class JobWatch:
         failures, most = stats.longest_failures, self._most_failures
         throttles = self._throttles.in_a_row(stats)
         if most and failures >= most and not self.allows_failures:
-            self.reason = f"{failures} URLs in a row ended in an error"
+            self.reason = (
+                f"{failures} URLs in a row failed: an error, an answer of 400 or above, or a host "
+                "that was given up"
+            )
         elif self._most_throttles and throttles >= self._most_throttles:
             self.ending = CANCELLED
             self.reason = (
-                f"{throttles} answers in a row were 429 at a delay of {LONGEST_DELAY_S:g} s or more"
+                f"{throttles} answers in a row were 429 at a wait of "
+                f"{self._throttles.delay_s:g} s or more"
             )
         if self.reason is not None:
             self.switch.stop()
 
 
 class Throttles:
-    """Counts answers 429 in a row, at hosts whose delay is as long as it gets."""
+    """Counts answers 429 in a row after which their host has to wait for `delay_s` or longer.
 
-    def __init__(self) -> None:
-        self._delays: dict[str, float] = {}
+    It is the wait in force that counts, whatever set it: the pace, a pause of the strategy, or what
+    the host asked for.
+    """
+
+    def __init__(self, delay_s: float) -> None:
+        self.delay_s = delay_s
         self._count = 0
         self._answered = 0
 
     def hear(self, told: Told) -> None:
         """Count the refusals among what happened."""
         for event in told.events:
-            match event:
-                case polite.Throttled(host, _, status, retry_after_s):
-                    delay_s = max(self._delays.get(host, 0.0), retry_after_s or 0.0)
-                    self._count += status == TOO_MANY_REQUESTS and delay_s >= LONGEST_DELAY_S
-                case (
-                    polite.Slowed(host, _, delay_s)
-                    | polite.SpedUp(host, _, delay_s)
-                    | polite.Probing(host, _, delay_s)
-                    | polite.Recovered(host, _, delay_s)
-                ):
-                    if len(self._delays) < MOST_DELAYS or host in self._delays:
-                        self._delays[host] = delay_s
+            if isinstance(event, polite.Throttled) and event.status == TOO_MANY_REQUESTS:
+                self._count += event.wait_s >= self.delay_s - _ROUNDING_S
 
     def in_a_row(self, stats: Stats) -> int:
         """Return how many there were since the last page that came."""
