@@ -129,11 +129,11 @@ SERVED = (
         (f"{_CONNECTION_TESTS}::test_lines_that_repeat_are_written_once_in_a_while",),
     ),
     Mutant(
-        "wait for a body without limit",
+        "fail for a body that does not arrive",
         "S21",
         "service/access.py",
         "            raise Problem(HTTPStatus.REQUEST_TIMEOUT, words) from None\n",
-        "            raise\n",
+        "            raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, words) from None\n",
         ("service/test_access.py::test_body_that_does_not_arrive_is_refused",),
     ),
     Mutant(
