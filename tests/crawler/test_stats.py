@@ -435,6 +435,7 @@ def test_totals_of_processes_are_added_up() -> None:
         audited=2,
         too_early=1,
         longest_failures=1,
+        failures=Counter({"timeout": 1}),
     )
     assert (one.statuses, one.failed, one.skipped) == ({200: 1}, {"timeout": 1}, {"robots": 1})
 
