@@ -59,6 +59,7 @@ NAMES_ONLY = (
     "options.option",
     "options.pace",
     "options.secrets",
+    "options.serving",
     "options.table",
     "options.values",
     "web",

@@ -6,7 +6,10 @@ are installed from a clone.
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+
+_OLD_REDIS = ("1", "2", "3", "4")
 
 
 class MissingExtra(ValueError):  # noqa: N818 - a state of the installation
@@ -22,7 +25,16 @@ def require_redis(what: str) -> None:
     """Check that crawls in a server can be used.
 
     Raises:
-        MissingExtra: the client is not installed.
+        MissingExtra: the client is not installed, or it is too old.
     """
     if find_spec("redis") is None:
         raise MissingExtra(f"{what} needs the package redis: {install_words('redis')}")
+    try:
+        installed = version("redis")
+    except PackageNotFoundError:
+        return  # a copy without metadata: it has to know by itself
+    if installed.partition(".")[0] in _OLD_REDIS:
+        raise MissingExtra(
+            f"{what} needs the package redis 5 or newer, and {installed} is installed: "
+            f"{install_words('redis')}"
+        )

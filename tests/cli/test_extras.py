@@ -37,6 +37,16 @@ def test_server_without_its_client_is_refused_in_a_sentence(
     )
 
 
+def test_client_that_is_too_old_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail with a traceback at its first command."""
+    monkeypatch.setattr("mannerly.extras.version", lambda _name: "4.6.0")
+
+    outcome = CliRunner().invoke(app, ["status", SERVER, "--crawl", "a"])
+
+    assert outcome.exit_code == 2, outcome.output
+    assert "needs the package redis 5 or newer, and 4.6.0 is installed: " in outcome.stderr
+
+
 def test_library_without_the_client_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program gets the same sentence."""
     monkeypatch.setattr("mannerly.extras.find_spec", lambda _name: None)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import UNFINISHED
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +27,8 @@ def is_incomplete(result: CrawlResult) -> bool:
     crashed its reader or memory lacked for it, now or earlier; or every seed leads to another host
     or to a login page.
     """
+    from mannerly.crawler.model import UNFINISHED
+
     is_at_end = result.ending.value == "finished"
     left = result.pending > 0 or result.given_up > 0 or bool(result.astray)
     stats = result.stats

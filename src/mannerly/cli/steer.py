@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.standing import HostStatus
-
 from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
@@ -117,6 +115,8 @@ def host_resume_command(location: str, host: str) -> str:
 
 def continue_command(live: Live, location: str) -> str:
     """Return the command that continues a crawl that is paused, as a whole or by its hosts."""
+    from mannerly.crawler.standing import HostStatus
+
     paused = [each.host for each in live.stats.standings if each.state is HostStatus.PAUSED]
     if live.stats.is_paused or not paused:
         return unpause_command(location)

@@ -90,12 +90,13 @@ def test_every_command_answers_as_a_real_server_does(
 
 def _raw(real: redis.Redis, command: list[bytes]) -> Any:
     """Return an answer as it is on the wire."""
-    connection = real.connection_pool.get_connection()
+    pool = real.connection_pool
+    connection = pool.connection_class(**pool.connection_kwargs)
     try:
         connection.send_command(*command)
         return connection.read_response()
     finally:
-        real.connection_pool.release(connection)
+        connection.disconnect()
 
 
 def test_the_last_moments_can_be_taken_back() -> None:
