@@ -6,6 +6,7 @@ from .model import Mutant
 
 _TRANSFER = "crawler/fetch/transfer.py"
 _BUDGET = "crawler/runtime/budget.py"
+_AWAY = "crawler/runtime/test_store_away.py"
 _LEAVING = "crawler/runtime/test_extract_leaving.py"
 
 BOUNDED = (
@@ -210,6 +211,23 @@ BOUNDED = (
         "    left = result.pending > 0 or result.given_up > 0",
         "    left = result.pending > 0",
         ("cli/test_hopeless.py::test_a_site_that_stops_serving_is_given_up",),
+    ),
+    Mutant(
+        "wait for ever for a page of a lost shard",
+        "P6",
+        "crawler/runtime/engine.py",
+        "                    shard.flights.end(flight)  # it does not come back a second time\n",
+        "                    pass\n",
+        (f"{_AWAY}::test_page_that_was_parsed_elsewhere_is_not_lost",),
+    ),
+    Mutant(
+        "forget the budget of a page of a lost shard",
+        "P7",
+        "crawler/runtime/engine.py",
+        "            except (LeaseLost, StoreAway) as error:\n"
+        "                self._give_back(flight)\n",
+        "            except (LeaseLost, StoreAway) as error:\n",
+        (f"{_AWAY}::test_page_that_a_program_acknowledges_is_not_lost",),
     ),
     Mutant(
         "let the user's function end its helper",

@@ -75,6 +75,8 @@ def engine_for(
     offload: Offload[PageReading] | None = None,
     delivery: Delivery | None = None,
     pages: int = PAGES,
+    store: MemoryStore | None = None,
+    budget: PageBudget | None = None,
 ) -> Engine:
     """Return an engine in virtual time, for a site whose pages all have this body."""
 
@@ -91,7 +93,7 @@ def engine_for(
     fetcher, events = FakeFetcher(VirtualClock(), answer), Events()
     shard = Shard(
         0,
-        MemoryStore(frontier_limit=1000),
+        store or MemoryStore(frontier_limit=1000),
         Sharding(1),
         settings,
         rules_of(settings, manifest),
@@ -105,7 +107,7 @@ def engine_for(
         fetcher,
         [shard],
         Timepiece(fetcher.clock),
-        PageBudget(None),
+        budget or PageBudget(None),
         workers=WORKERS,
         events=events,
         memory=memory,

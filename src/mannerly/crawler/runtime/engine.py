@@ -272,19 +272,30 @@ class Engine:
                 self._starved_since = None
             elif isinstance(answer.error, LocalError) and answer.error in STARVED:
                 self._start_less(answer.error, now.mono)
-            shard = self._by_number.get(flight.shard)
-            if shard is None:
-                continue  # it was lost since this answer came
-            try:
-                if shard.answered(flight, answer, now):
-                    self._budget.give_back(1)
-            except (LeaseLost, StoreAway) as error:
-                self._lose(flight.shard, error)
-                continue
-            if flight.stage in (_READING, _DELIVERED):
-                self._memory.held += answer_bytes(flight.stage, answer)
+            shard, is_again = self._by_number.get(flight.shard), True
+            if shard is not None:  # else it was lost since this answer came
+                try:
+                    is_again = shard.answered(flight, answer, now)
+                except (LeaseLost, StoreAway) as error:
+                    self._lose(flight.shard, error)
+            self._account(flight, answer, is_again=is_again)
         if self._governor is not None:
             self._governor.turned(self._clock.now() - now.mono)
+
+    def _account(self, flight: InFlight, answer: Fetched, *, is_again: bool) -> None:
+        """Count the memory of a page that goes on, or free the budget of one that is lost here.
+
+        `is_again`: it got no record, so it is no page of this run.
+        """
+        if flight.stage in (_READING, _DELIVERED):
+            self._memory.held += answer_bytes(flight.stage, answer)
+        elif is_again:
+            self._give_back(flight)
+
+    def _give_back(self, flight: InFlight) -> None:
+        """Free the budget of a request that is no page of this run."""
+        if flight.item.kind == _PAGE:
+            self._budget.give_back(1)
 
     def _now(self) -> Now:
         return Now(self._clock.now(), self._clock.wall())
@@ -392,8 +403,10 @@ class Engine:
             (heard if is_ours and is_refusal else others).append(answer)
         self._arrived = others
         for answer in heard:
+            flight = _flight(answer.request)
             with suppress(StoreError):
-                shard.answered(_flight(answer.request), answer, now)
+                shard.answered(flight, answer, now)
+            self._account(flight, answer, is_again=True)
 
     def _cancel(self, shard: Shard, now: Now) -> None:
         """Cancel the requests of a shard that are on the wire."""
@@ -404,8 +417,7 @@ class Engine:
         requests += self._fetcher.cancel(lambda each: _flight(each).shard == number)
         for request in requests:
             flight = _flight(request)
-            if flight.item.kind == _PAGE:
-                self._budget.give_back(1)
+            self._give_back(flight)
             shard.cancelled(flight, now)
 
     def _forget(self, shard: Shard) -> None:
@@ -423,19 +435,31 @@ class Engine:
             flight, answer = reading.flight, reading.answer
             self._memory.held -= answer_bytes(_READING, answer)
             if self.shards.is_stale(flight):
+                self._give_back(flight)
                 continue
-            if self._by_number[flight.shard].read(reading, work, now):
-                self._budget.give_back(1)
-            elif flight.stage in (_READING, _DELIVERED):
-                self._memory.held += answer_bytes(flight.stage, answer)
+            shard = self._by_number[flight.shard]
+            try:
+                is_again = shard.read(reading, work, now)
+            except (LeaseLost, StoreAway) as error:
+                if flight.stage is _READING:
+                    shard.flights.end(flight)  # it does not come back a second time
+                self._give_back(flight)
+                self._lose(flight.shard, error)
+                continue
+            self._account(flight, answer, is_again=is_again)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""
         for flight, result in delivery.settled():
             self._memory.held -= result_bytes(result)
             if self.shards.is_stale(flight):
+                self._give_back(flight)
                 continue
-            self._by_number[flight.shard].settle(flight, result, now)
+            try:
+                self._by_number[flight.shard].settle(flight, result, now)
+            except (LeaseLost, StoreAway) as error:
+                self._give_back(flight)
+                self._lose(flight.shard, error)
 
     def _timeout_s(self, now: Now, longest_s: float) -> float:
         """Return how long to wait on the sockets: until the next host, tick or commit is due."""

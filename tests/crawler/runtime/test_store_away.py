@@ -1,0 +1,136 @@
+"""A store that is away for a moment costs a shard its memory, not the run its accounts."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.runtime.test_body_memory import LINKS, engine_for
+from tests.exports.stored_example import PAGES
+
+from mannerly.crawler.fetch.body_memory import BodyMemory
+from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.runtime.budget import PageBudget
+from mannerly.crawler.runtime.delivery import Delivery
+from mannerly.crawler.runtime.offload import Offload
+from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mannerly.crawler.model import PageRecord
+    from mannerly.crawler.runtime.delivery import Delivered
+    from mannerly.crawler.runtime.engine import Engine
+    from mannerly.crawler.shard.elsewhere import PageReading
+
+BIG = LINKS[: LINKS.index(b'<a href="/5"')] + b" " * BIG_BYTES
+
+
+class Leaving(MemoryStore):
+    """A store in which every page has a record, until it is away."""
+
+    is_away = False
+
+    def recorded(self, seq: int) -> PageRecord | None:
+        self._ask()
+        return PAGES[0] if seq else None
+
+    def lastmods(self, url: str) -> tuple[str, str] | None:
+        self._ask()
+        return None
+
+    def _ask(self) -> None:
+        if self.is_away:
+            raise StoreAway("the store does not answer")
+
+
+@pytest.fixture
+def helpers() -> Iterator[Offload[PageReading]]:
+    """One parse helper."""
+    offload: Offload[PageReading] = Offload(1)
+    yield offload
+    offload.close()
+
+
+@pytest.fixture
+def store() -> Leaving:
+    return Leaving(frontier_limit=1000)
+
+
+def recrawling(engine: Engine) -> Engine:
+    """Return an engine whose pages are compared with their records."""
+    (shard,) = engine.shards.all
+    shard.parts.begin_round()
+    return engine
+
+
+def test_page_that_was_parsed_elsewhere_is_not_lost(
+    store: Leaving, helpers: Offload[PageReading]
+) -> None:
+    """The run goes on without the shard, which can be taken again; page and memory are free."""
+    memory, budget = BodyMemory(), PageBudget(10)
+    engine = recrawling(engine_for(BIG, memory=memory, offload=helpers, store=store, budget=budget))
+    run_until(engine, lambda: helpers.pending > 0)
+
+    store.is_away = True
+    while helpers.pending:
+        assert select.select([helpers.descriptor], [], [], 30.0)[0]
+        engine.turn()
+
+    assert engine.away is not None
+    assert engine.shards.may_add(0)
+    assert (budget.used, memory.held) == (0, 0)
+
+
+def test_page_that_a_program_acknowledges_is_not_lost(store: Leaving) -> None:
+    """Neither are those that it acknowledges after the shard is lost."""
+    memory, budget = BodyMemory(), PageBudget(10)
+    out: list[Delivered] = []
+    delivery = Delivery(out.extend, {})
+    engine = recrawling(
+        engine_for(LINKS, memory=memory, delivery=delivery, store=store, budget=budget)
+    )
+    run_until(engine, lambda: len(out) == 1)
+    delivery.acknowledge([out.pop(0).token])
+    run_until(engine, lambda: len(out) >= 3)
+
+    store.is_away = True
+    delivery.acknowledge([out[0].token])
+    engine.turn()
+    delivery.acknowledge([page.token for page in out[1:]])
+    engine.turn()
+    delivery.close()
+
+    assert engine.away is not None
+    assert engine.shards.may_add(0)
+    assert (budget.used, memory.held) == (1, 0)
+
+
+def test_refusals_of_a_lost_shard_take_no_budget_and_no_memory() -> None:
+    """Their hosts are heard; the pages are fetched by the next owner, and are not of this run."""
+    memory, budget = BodyMemory(), PageBudget(20)
+    out: list[Delivered] = []
+    delivery = Delivery(out.extend, {})
+    engine = engine_for(LINKS, memory=memory, delivery=delivery, budget=budget, pages=0)
+    run_until(engine, lambda: len(out) == 1)
+    delivery.acknowledge([out.pop(0).token])
+    run_until(engine, lambda: len(out) >= 3)
+
+    engine.drop(0)
+    delivery.flush()
+    delivery.acknowledge([page.token for page in out])
+    engine.turn()
+    delivery.close()
+
+    assert engine.shards.may_add(0)
+    assert (budget.used, memory.held) == (1, 0)
+
+
+def run_until(engine: Engine, is_so: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if is_so():
+            return
+        engine.turn()
+    pytest.fail("it did not come true in 200 turns")
