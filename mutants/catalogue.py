@@ -7,10 +7,25 @@ from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
 from .readable import READABLE
+from .row_frontier import FRONTIER
 from .row_pacing import PACING
+from .row_trouble import TROUBLE
 from .safe import SAFE
 from .served import SERVED
 from .shared import SHARED
 from .whole import WHOLE
 
-MUTANTS = (*WHOLE, *POLITE, *SHARED, *BOUNDED, *SAFE, *LEFT, *GROWN, *READABLE, *SERVED, *PACING)
+MUTANTS = (
+    *WHOLE,
+    *POLITE,
+    *SHARED,
+    *BOUNDED,
+    *SAFE,
+    *LEFT,
+    *GROWN,
+    *READABLE,
+    *SERVED,
+    *PACING,
+    *TROUBLE,
+    *FRONTIER,
+)

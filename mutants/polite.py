@@ -27,6 +27,7 @@ POLITE = (
         "        if now < self.not_before or self.in_flight >= self._limit or self._gate is not None:",
         "        if now < self.not_before or self._gate is not None:",
         ("politeness/test_core_contract.py::test_wait_without_an_instant_ends_with_a_report",),
+        ("E7",),
     ),
     Mutant(
         "halve the gap after a grant",
@@ -67,6 +68,7 @@ POLITE = (
         "        return max(gap_s, self.crawl_delay_s), limit",
         "        return gap_s, limit",
         (("politeness/test_host_clocks.py::test_largest_wish_sets_the_clock_and_gives_its_name"),),
+        ("F8",),
     ),
     Mutant(
         "use the smaller of pace and Crawl-delay",
@@ -214,6 +216,7 @@ POLITE = (
         "(2 * len(pattern) + self.is_allow) * _LINES - line",
         "(self.is_allow - 2 * len(pattern)) * _LINES - line",
         ("politeness/test_robots_rules.py::test_pattern_matches_from_the_start_of_the_path",),
+        ("F5",),
     ),
     Mutant(
         "take an unreachable robots.txt for none",
@@ -259,6 +262,7 @@ POLITE = (
         "    return min(float(value), LONGEST_WAIT_S)",
         "    return 0.0",
         ("politeness/test_robots_extensions.py::test_crawl_delay_is_a_plain_finite_number",),
+        ("F5",),
     ),
     Mutant(
         "send into a Retry-After that came while connecting",

@@ -38,6 +38,7 @@ WHOLE = (
                 "TestSqliteStore::test_arriving_links_respect_the_limit"
             ),
         ),
+        ("G1",),
     ),
     Mutant(
         "record a page that left the queue before",
@@ -69,6 +70,7 @@ WHOLE = (
         (
             "crawler/store/test_store_sqlite.py::TestSqliteStore::test_beyond_the_limit_urls_wait_in_the_order_of_arrival",
         ),
+        ("G1",),
     ),
     Mutant(
         "remove sent links before they arrived",
@@ -229,6 +231,7 @@ WHOLE = (
         "        self._retries.push(due, entry)",
         "        pass",
         ("crawler/frontier/test_frontier.py::test_retry_goes_to_the_front_when_it_is_due",),
+        ("D1",),
     ),
     Mutant(
         "forget hosts that wait for a place",
@@ -297,5 +300,6 @@ WHOLE = (
         "        site = site_of(host).encode()",
         "        site = host.encode()",
         ("crawler/frontier/test_sharding.py::test_hosts_of_one_site_meet_in_one_shard",),
+        ("G7",),
     ),
 )
