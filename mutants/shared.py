@@ -124,8 +124,8 @@ SHARED = (
         "forget the gaps of a lone holder's hosts",
         "P4",
         "crawler/store/sqlite/host_journal.py",
-        "SELECT asked.key, claimed.holder, asked.value\nFROM",
-        "SELECT asked.key, claimed.holder, 0.0\nFROM",
+        "SELECT asked.key, claimed.holder, coalesce(asked.value, 0) FROM",
+        "SELECT asked.key, claimed.holder, 0.0 FROM",
         (_SUITE + "test_who_comes_after_the_death_of_a_lone_holder_waits_as_long_as_any_other",),
     ),
     Mutant(
