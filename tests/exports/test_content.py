@@ -6,9 +6,13 @@ import csv
 import gzip
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.exports.archive_site import Answer, archive_site
 from tests.exports.duck import ask
 from tests.exports.stored_example import PAGES, make_crawl
@@ -17,7 +21,8 @@ from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.page.content import content_of
 from mannerly.crawler.web.content_form import Content
 from mannerly.exports import ExportError, export, read_target
-from mannerly.exports.folder import file_name
+from mannerly.exports.folder import file_name, front_matter
+from mannerly.exports.rows import page_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,8 +132,8 @@ def test_pages_that_are_errors_have_no_content(tmp_path: Path) -> None:
     }
 
 
-def test_no_name_in_a_folder_comes_from_a_site(crawl: tuple[Path, str], tmp_path: Path) -> None:
-    """Names are digests, and the index says which page each is."""
+def test_names_in_a_folder_are_readable_and_safe(crawl: tuple[Path, str], tmp_path: Path) -> None:
+    """A name has words of the URL and a digest, and the index says which page each is."""
     directory, _ = crawl
     folder = tmp_path / "pages"
 
@@ -140,8 +145,63 @@ def test_no_name_in_a_folder_comes_from_a_site(crawl: tuple[Path, str], tmp_path
     found = {str(file.relative_to(folder)) for file in folder.rglob("*.txt")}
     assert outcome.files == len(found) == len(index) >= len(HOSTILE_PATHS)
     assert names == found
-    assert all(set(name) <= set("0123456789abcdef/.tx") for name in names)
+    assert all(re.fullmatch(r"[a-z0-9-]{1,65}/[a-z0-9-]{1,77}\.txt", name) for name in names)
+    assert any("/etc-passwd-" in name for name in names)
     assert {row["file"] for row in index} == {file_name(row["url"], Content.TEXT) for row in index}
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://docs.example.com/library/json.html", "docs-example-com/library-json-"),
+        ("https://example.com/", "example-com/index-"),
+        ("https://example.com/caf%C3%A9?id=7", "example-com/cafe-id-7-"),
+        ("http://con/..%2F..%2F", "con-host/index-"),
+        ("https://example.com/日本", "example-com/index-"),
+    ],
+)
+def test_a_file_is_called_like_its_url(url: str, name: str) -> None:
+    """Its words, then sixteen digits that tell it from others with the same words."""
+    found = file_name(url, Content.MARKDOWN)
+
+    assert found.startswith(name)
+    assert re.fullmatch(r"[0-9a-f]{16}\.md", found.removeprefix(name))
+
+
+@given(st.text(), st.text())
+def test_names_stay_apart_and_inside(one: str, two: str) -> None:
+    """Whatever URLs are: other ones have other names, in a folder inside the folder."""
+    first, second = (file_name(f"https://a.example/{text}", Content.TEXT) for text in (one, two))
+
+    assert (first == second) == (one == two)
+    assert re.fullmatch(r"a-example/[a-z0-9-]{1,77}\.txt", first)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_front_matter_is_read_back(title: str) -> None:
+    """YAML gives back the title that the record has, whatever is in it."""
+    row = page_row(PAGES[0]._replace(title=title, status=200, lang=None))
+
+    head = front_matter(row)
+
+    assert head.startswith("---\n")
+    assert head.endswith("\n---\n\n")
+    read = yaml.safe_load(head.removesuffix("---\n\n"))
+    assert (read["title"], read["status"], read["url"]) == (title, 200, PAGES[0].url)
+    assert "lang" not in read
+
+
+def test_markdown_files_begin_with_front_matter(crawl: tuple[Path, str], tmp_path: Path) -> None:
+    """The URL, title and time are in the file itself; then comes the content."""
+    directory, url = crawl
+
+    export(directory, f"{tmp_path / 'pages'}/", content=Content.MARKDOWN)
+
+    text = (tmp_path / "pages" / file_name(url, Content.MARKDOWN)).read_text()
+    _, head, content = text.split("---\n", maxsplit=2)
+    assert yaml.safe_load(head)["url"] == url
+    assert yaml.safe_load(head)["title"] == "A"
+    assert content.startswith("\n# Head\n")
 
 
 def test_second_export_leaves_no_file_of_the_first(crawl: tuple[Path, str], tmp_path: Path) -> None:
@@ -156,7 +216,7 @@ def test_second_export_leaves_no_file_of_the_first(crawl: tuple[Path, str], tmp_
 
     export(directory, f"{folder}/", content=Content.MARKDOWN)
 
-    suffixes = {path.suffix for path in folder.glob("??/*")}
+    suffixes = {path.suffix for path in folder.glob("*/*")}
     assert suffixes == {".md"}
     assert (folder / "notes.txt").exists()
     assert (tmp_path / "victim.md").exists()
@@ -168,7 +228,7 @@ def test_folder_does_not_follow_a_link(crawl: tuple[Path, str], tmp_path: Path) 
     folder, elsewhere = tmp_path / "pages", tmp_path / "elsewhere"
     folder.mkdir()
     elsewhere.mkdir()
-    (folder / file_name(url, Content.HTML)[:2]).symlink_to(elsewhere)
+    (folder / file_name(url, Content.HTML).partition("/")[0]).symlink_to(elsewhere)
 
     with pytest.raises(ExportError, match="is a link"):
         export(directory, f"{folder}/")

@@ -1,6 +1,6 @@
 """Add the content of pages to their records, in processes of their own.
 
-Making Markdown takes a millisecond a page and a hostile page may take a process down, so pages go
+Making Markdown takes 10 ms a page and a hostile page may take a process down, so pages go
 in batches to helpers: the same kind of child process that parses long pages for a crawl. They come
 back in order, and only some batches are under way at a time, so memory does not grow with the
 crawl. A batch that ends its helper is tried again page by page; the page that does it twice has no

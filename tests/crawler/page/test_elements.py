@@ -72,6 +72,21 @@ def test_a_link_has_its_text_fragment_and_nofollow(reader: Reader) -> None:
         assert found["https://example.com/image"].text == "A picture"
 
 
+SPHINX_HEADING = """<h1><a class="reference internal" href="#module-json" title="json"><code
+class="xref py py-mod docutils literal notranslate"><span class="pre">json</span></code></a> — JSON
+encoder and <b>de</b>coder<a class="headerlink" href="#json" title="Link">&para;</a></h1>"""
+
+
+@pytest.mark.parametrize("reader", [scan.read, tree.read], ids=["scan", "tree"])
+@pytest.mark.parametrize("first", ["", "<h1><img src=logo.png></h1>", "<h1> <a href=/>¶</a></h1>"])
+def test_a_heading_is_read_whole(reader: Reader, first: str) -> None:
+    """Links, code and marks inside of it cut nothing off; one without text is passed over."""
+    page = parse_page((first + SPHINX_HEADING).encode(), "text/html", URL, reader=reader)
+
+    assert isinstance(page, ParsedPage)
+    assert page.h1 == "json — JSON encoder and decoder"
+
+
 def test_a_page_says_its_description_heading_and_language() -> None:
     """They are read with every page, also where no links are kept."""
     html = PAGE.replace("<title>", '<meta name="description" content="About &lt;it&gt;"><title>')

@@ -1,22 +1,24 @@
 """The content of a page as HTML, plain text or Markdown: the main part of it, without its frame.
 
+    frame       removed first: menus, banners, comments, what is related (`frame`)
     landmark    the author's own mark: <main>, role=main, or the only <article>
-    article     without one, or if it is empty: what reads like an article, by density of text,
-                if it has most of the words
-    body        without that, everything but navigation, headers and footers that are marked so
+    name        without one, or if it is empty: what is called content, if it has many of the words
+    article     without that: what reads like an article, by density of text, if it has most words
+    body        without that, everything that is left
 
-The landmark goes first, because density alone loses half of many documentation pages: tables,
-listings and short sections look like menus to it. For the same reason an article has to have most
-of the words. Scripts, styles and the marks of anchors (¶) are left out, and links are absolute, so
-that the text can be used elsewhere. Content that is text but not HTML is returned as it is;
-anything else has none.
+The landmark goes before density, because density alone loses half of many documentation pages:
+tables, listings and short sections look like menus to it. For the same reason an article has to
+have most of the words. A first heading outside of the main part belongs to it if it is in the title
+of the page. Links are absolute, so that the text can be used elsewhere. Content that is text but
+not HTML is returned as it is; anything else has none.
 
-Markdown of a page takes a millisecond: too long for the loop of a crawl, so exports do it later, in
-processes of their own.
+Markdown of a page takes some milliseconds: too long for the loop of a crawl, so exports do it
+later, in processes of their own.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import decoded, encoding
@@ -33,11 +35,11 @@ _FEW_WORDS = 5  # a landmark with fewer is filled by a script
 _MOST = 0.9  # of the words of a page without its frame: an article with fewer has lost some
 
 _LANDMARKS = ("main", "[role=main]")
-_LEFT_OUT = "script, style, noscript, template, a.headerlink, a.anchorjs-link, a.anchor-link"
-_FRAME = (
-    "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo], "
-    ".navheader, .navfooter, .navbar, .sidebar, #navigation, #sidebar, #footer"
-)
+_CONTENT = (
+    "[itemprop=articleBody]", "#main-content", "#content", ".markdown-body", ".entry-content",
+    ".post-content", ".article-body", ".article-content", ".main-content", "#dokuwiki__content",
+)  # fmt: skip
+_MANY = 0.6  # of these words: enough for an element whose name says that it is the content
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript")
 
 
@@ -51,10 +53,19 @@ def content_of(body: bytes, content_type: str | None, url: str, form: Content) -
     text = page_text(body, content_type)
     if form is Content.HTML:
         return text
-    from .tree import parse_text  # when it is first needed: see `scan`
+    from turbohtml import Element
+
+    from .frame import remove_frame
+    from .markdown import markdown  # when it is first needed: see `scan`
+    from .tree import parse_text
 
     document = parse_text(text)
-    return rendered(main_part(document), form, document_base(document, url))
+    base = document_base(document, url)
+    remove_frame(document)
+    part = main_part(document)
+    if isinstance(part, Element) and (heading := _heading_outside(document, part)) is not None:
+        part.insert(0, heading)
+    return part.to_text() if form is Content.TEXT else markdown(part, partial(_absolute, base))
 
 
 def page_text(body: bytes, content_type: str | None) -> str:
@@ -73,12 +84,24 @@ def main_part(document: Document) -> Element | Document:
     if len(articles) == 1 and _has_words(articles[0]):
         return articles[0]
     body = document.find("body") or document
+    words = len(body.text)
+    for selector in _CONTENT:
+        found = document.select_one(selector)
+        if found is not None and len(found.text) >= _MANY * words:
+            return found
     article = document.main_content()
-    for element in body.select(f"{_FRAME}, {_LEFT_OUT}"):
-        element.decompose()
-    if article is not None and len(article.text) >= _MOST * len(body.text):
+    if article is not None and len(article.text) >= _MOST * words:
         return article
     return body
+
+
+def _heading_outside(document: Document, part: Element) -> Element | None:
+    """Return the first heading of a page, if it is not in the main part and names the page."""
+    heading, title = document.find("h1"), document.find("title")
+    if heading is None or title is None or part.find("h1") is not None:
+        return None
+    text = " ".join(heading.text.lower().split()).rstrip("¶# ")
+    return heading if text and text in " ".join(title.text.lower().split()) else None
 
 
 def document_base(document: Document, url: str) -> str:
@@ -88,22 +111,14 @@ def document_base(document: Document, url: str) -> str:
     return LinkBase(url, href).text if href else url
 
 
-def rendered(part: Element | Document, form: Content, base: str) -> str:
-    """Return a part of a page as text or Markdown. Its tree is changed."""
-    for element in part.select(_LEFT_OUT):
-        element.decompose()
-    if form is Content.TEXT:
-        return part.to_text()
-    resolve = LinkBase(base).resolve
-    for name, attribute in (("a", "href"), ("img", "src")):
-        for element in part.find_all(name):
-            target = element.attr(attribute)
-            if target:
-                path, mark, fragment = target.partition("#")
-                url = resolve(path)
-                if isinstance(url, str):
-                    element.attrs[attribute] = url + mark + fragment
-    return part.to_markdown()
+def _absolute(base: str, href: str) -> str | None:
+    """Return a link of a page as it can be used elsewhere; None if it leads nowhere."""
+    href = href.strip()
+    if href.lower().startswith(("mailto:", "tel:")):
+        return href
+    path, mark, fragment = href.partition("#")
+    url = LinkBase(base).resolve(path)
+    return url + mark + fragment if isinstance(url, str) else None
 
 
 def _has_words(element: Element) -> bool:

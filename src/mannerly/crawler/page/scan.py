@@ -35,9 +35,9 @@ from .tags import (
     NAME_END,
     REFERENCE_IN_VALUE,
     TagElement,
+    heading_of,
     resolved,
     resolved_text,
-    text_of,
     with_newlines,
 )
 
@@ -128,7 +128,10 @@ _ORDINARY_LINK = rf"""a{_SPACE}++
 # The text of an element up to its end, with the tags in it, so far as it may matter. It is looked
 # at, not taken: the links in it are links.
 _INNER = r"[^<]{{0,120}}+(?:<(?!/?{name}[\t\n\f\r >])[^<]{{0,120}}+){{0,4}}+"
-_HEADING = rf"(?=(<h1{_NAME_ENDS}{_ATTRIBUTES}>{_INNER.format(name='h1')}))<h1"
+# Generators put links, code and marks into headings. No heading reaches into the next, so this is
+# linear, too.
+_HEADING_TEXT = r"[^<]{0,200}+(?:<(?!/?h1[\t\n\f\r >])[^<]{0,200}+){0,40}+"
+_HEADING = rf"(?=(<h1{_NAME_ENDS}{_ATTRIBUTES}>{_HEADING_TEXT}))<h1"
 _TAGS = rf"<(?:a|area|base|html|link|meta|template){_NAME_ENDS}{_ATTRIBUTES}"
 _IFRAME = rf"(<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until('iframe')}"
 _TITLE = rf"(<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until('title')})"
@@ -266,7 +269,7 @@ def _sorted(fields: str, limit: int) -> Elements:
         if start == "titl" and tag[:6] == "title>":
             title = resolved_text(tag[6:]) if title is None else title
         elif start[:3] == "h1>":
-            heading = heading or text_of(tag[3:])
+            heading = heading or heading_of(tag[3:])
         elif start == "meta" and tag[:_DESCRIBES] == _DESCRIPTION and tag.count('"') == 4:
             description = description or resolved(tag[_DESCRIBES:].partition('"')[0])
         elif (
@@ -288,7 +291,7 @@ def _sorted(fields: str, limit: int) -> Elements:
             elif name == "title":
                 title = resolved_text(tag.partition(">")[2]) if title is None else title
             elif name == "h1":
-                heading = heading or text_of(tag.partition(">")[2])
+                heading = heading or heading_of(tag.partition(">")[2])
             elif len(found := others.setdefault(name, [])) < limit:
                 found.append(TagElement(tag[len(name) :]))
         if more:

@@ -19,6 +19,10 @@ REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 
 _TAG = re.compile(r"<[^<>]*>?")
+_BREAK = re.compile(r"<(?:br|/?p|/?div)\b[^<>]*>?", re.IGNORECASE)
+
+
+HEADING_ENDS = " \t\n\f\r\xa0¶"
 
 
 class TagElement:
@@ -75,3 +79,10 @@ def resolved_text(text: str) -> str:
 def text_of(markup: str) -> str:
     """Return the text of markup in which tags may stand; the last one may be cut off."""
     return resolved_text(_TAG.sub(" ", markup) if "<" in markup else markup)
+
+
+def heading_of(markup: str) -> str:
+    """Return the whole text of a heading, without the mark (¶) that leads to it."""
+    if "<" in markup:
+        markup = _TAG.sub("", _BREAK.sub(" ", markup))
+    return resolved_text(markup).strip(HEADING_ENDS)

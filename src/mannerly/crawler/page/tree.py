@@ -29,6 +29,7 @@ from .disarm import disarmed
 from .elements import KEPT_TAGS, MAX_TEXT
 from .formatting import bounded
 from .parsed import from_tree
+from .tags import HEADING_ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def _parse(text: str, made_safe: Callable[[str], str]) -> Document:
 
 def _elements(document: Document, limit: int) -> Elements:
     find = partial(document.find_all, limit=limit)
-    heading = next((text for each in find("h1") if (text := each.text.strip())), None)
+    heading = next((text for each in find("h1") if (text := each.text.strip(HEADING_ENDS))), None)
     return from_tree(_title(document), find, heading)
 
 

@@ -1,0 +1,142 @@
+"""Code of a page as a fenced block, with the language that its author or generator names.
+
+Every generator has its own way to say it, in a class or an attribute of `<pre>`, of the `<code>` in
+it, or of the elements around it: `language-js`, `highlight-python3`, `highlight-source-shell`,
+`brush: php`, `sourceCode bash`, `data-lang`. Numbers of lines and buttons are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from turbohtml import Element, Text
+
+if TYPE_CHECKING:
+    from turbohtml import Node
+
+# Code that is not in a `<pre>`, or beside its line numbers.
+CODE_TABLES = frozenset(
+    ("highlighttable", "codehilitetable", "rouge-table", "crayon-table", "fragment")
+)
+
+_OUTER = 4  # elements around the code whose classes are looked at
+_ATTRIBUTES = ("data-lang", "data-language", "data-enlighter-language", "data-code-language")
+_PARAMETERS = "data-syntaxhighlighter-params"
+_PREFIXED = re.compile(
+    r"(?:language|lang|highlight-source|highlight-text|highlight|brush|mw-highlight-lang|hljs|src)"
+    r"[-:_]\s*([a-z0-9+#._-]+)"
+)
+_BESIDE = frozenset(
+    ("sourcecode", "hljs", "highlight", "src", "prettyprint", "shiki", "codehilite")
+)
+_NO_LANGUAGE = frozenset(
+    (
+        "", "auto", "block", "box", "code", "container", "content", "default", "figure", "inner",
+        "line", "lines", "literal", "nohighlight", "none", "notranslate", "plain", "plaintext",
+        "text", "txt", "wrapper", "highlighter-rouge", "rouge", "linenums", "table", "basic",
+    )
+)  # fmt: skip
+_NAMES = {"python3": "python", "py": "python", "py3": "python", "js": "javascript", "sh": "bash"}
+_NAMES |= {"shell": "bash", "c++": "cpp", "ipython3": "python", "html-basic": "html"}
+_LANGUAGES = frozenset(
+    (
+        "bash", "c", "console", "cpp", "csharp", "css", "diff", "dockerfile", "elixir", "go",
+        "graphql", "haskell", "html", "http", "ini", "java", "javascript", "json", "jsx", "kotlin",
+        "lua", "make", "makefile", "nginx", "perl", "php", "powershell", "protobuf", "pycon",
+        "python", "r", "ruby", "rust", "scala", "scss", "sql", "swift", "toml", "tsx", "typescript",
+        "ts", "vim", "xml", "yaml", "yml", "zsh",
+    )
+)  # fmt: skip
+_LEFT_OUT = re.compile(r"\b(lineno|linenos|linenodiv|line-numbers?|ln-num|gutter|copy|copybtn)\b")
+
+
+def fenced(element: Element) -> list[str]:
+    """Return a `<pre>`, or a table of code with its line numbers, as a fenced block."""
+    if element.tag != "pre":
+        element = next(
+            (pre for pre in element.select("td.code pre, pre") if _has_code(pre)), element
+        )
+    code = _code(element).replace("\xa0", " ").strip("\n").rstrip()
+    if not code.strip():
+        return []
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language_of(element)}\n{code}\n{fence}"]
+
+
+def language_of(pre: Element) -> str:
+    """Return the language that a block of code is marked with; empty if it has none."""
+    inside = [child for child in pre.children if isinstance(child, Element) and child.tag == "code"]
+    around: list[Element] = []
+    for each in pre.ancestors:
+        if len(around) == _OUTER or not isinstance(each, Element):
+            break
+        if each.tag not in ("div", "figure", "td", "tr", "tbody", "table", "span", "code-block"):
+            break
+        around.append(each)
+    for element in (*inside[:1], pre, *around):
+        if found := _named(element):
+            return found
+    return ""
+
+
+def _named(element: Element) -> str:
+    for attribute in (*_ATTRIBUTES, "lang" if element.tag == "pre" else "data-lang"):
+        if found := _language((element.attr(attribute) or "").lower()):
+            return found
+    classes = f"{element.attr('class') or ''} {element.attr(_PARAMETERS) or ''}".lower()
+    for match in _PREFIXED.finditer(classes):
+        if found := _language(match[1]):
+            return found
+    words = classes.split()
+    if element.tag in ("pre", "code") or not _BESIDE.isdisjoint(words):
+        return next((found for word in words if (found := _known(word))), "")
+    return ""
+
+
+def _known(word: str) -> str:
+    name = _NAMES.get(word, word)
+    return name if name in _LANGUAGES else ""
+
+
+def _language(name: str) -> str:
+    name = name.strip().strip(";")
+    if name in _NO_LANGUAGE or len(name) > 20 or not name.isprintable() or "`" in name:
+        return ""
+    name = _NAMES.get(name, name)
+    return "" if " " in name else name
+
+
+def _has_code(pre: Element) -> bool:
+    return not _LEFT_OUT.search(" ".join(_class_names(pre)))
+
+
+def _class_names(element: Element) -> list[str]:
+    own = [element.attr("class") or ""]
+    parent = element.parent
+    if isinstance(parent, Element):
+        own.append(parent.attr("class") or "")
+    return own
+
+
+def _code(element: Element) -> str:
+    pieces: list[str] = []
+    stack: list[Node | str] = [element]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            pieces.append(node)
+        elif isinstance(node, Text):
+            pieces.append(node.data)
+        elif isinstance(node, Element):
+            if node.tag == "br":
+                pieces.append("\n")
+            elif node.tag == "button" or _LEFT_OUT.search(node.attr("class") or ""):
+                continue
+            else:
+                # A line may be a block of its own, with or without a line feed in it.
+                if node.tag in ("div", "p", "li", "tr") and not node.text.endswith("\n"):
+                    stack.append("\n")
+                stack.extend(reversed(node.children))
+    return "".join(pieces)
