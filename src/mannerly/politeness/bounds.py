@@ -4,6 +4,7 @@
     a wait by headers    0 … 1 day       RateLimit (see `headers`)
     an instant           0 … 9892        seconds since 1970, in a memory
     a count              0 … 1e9         in a memory
+    a setting            −1e15 … 1e15    beyond its own range: of the operator, so it is refused
 
 A parser bounds a number where it is read, and a memory's record is bounded where it is recalled. So
 every other module may add, compare and keep numbers without a check of its own, and every store can
@@ -17,6 +18,7 @@ LONGEST_WAIT_S = 3_153_600_000.0
 
 LAST_INSTANT = 250e9  # seconds since 1970: the year 9892
 MOST = 1_000_000_000  # of anything that is counted
+LARGEST_SETTING = 1e15  # in milliseconds it still is a 64-bit number
 
 
 def bounded(value: object, most: float = LONGEST_WAIT_S) -> float:

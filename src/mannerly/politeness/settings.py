@@ -12,6 +12,7 @@ import math
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from .bounds import LARGEST_SETTING
 from .errors import SettingsError
 
 if TYPE_CHECKING:
@@ -461,7 +462,7 @@ def _check(option: Field[Any], value: object) -> None:
     if str(option.type).startswith("int") and not isinstance(value, int):
         raise SettingsError(name, value, f"a whole number {allowed}")
     inside = (
-        math.isfinite(value)
+        -LARGEST_SETTING <= value <= LARGEST_SETTING
         and (rule["low"] is None or value >= rule["low"])
         and (rule["high"] is None or value <= rule["high"])
         and (rule["above"] is None or value > rule["above"])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK = 64 * 1024
+_MOST_DIGITS = 18  # of a Content-Length
 _LARGEST = 1 << 30  # bytes of one record, decompressed: a body is 60 MB at most
 
 
@@ -98,7 +99,8 @@ def _record(offset: int, length: int, content: bytes) -> WarcRecord:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     size = headers.get("content-length", "")
-    if not mark or not first.startswith("WARC/") or not size.isdigit():
+    is_number = size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS
+    if not mark or not first.startswith("WARC/") or not is_number:
         raise ArchiveDamaged(f"the record at {offset} has no headers")
     if len(rest) < int(size):
         raise ArchiveDamaged(f"the record at {offset} is not complete")

@@ -11,6 +11,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mannerly.politeness.bounds import LARGEST_SETTING
+
 from .option import ValueKind
 from .secrets import hidden
 from .table import FIELDS, KEYWORDS, OPTIONS
@@ -29,6 +31,7 @@ _WORDS = {
 _HOST_KEY = 'host."'  # the beginning of the keys that are for one host
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
 _INTERVALS = ("log_interval", "metrics_interval")  # of the command, in seconds
+_MOST_DIGITS = 20  # of a whole number: a longer text is none
 _ALIKE = 0.6  # similarity (difflib) from which a name is suggested for an unknown one
 
 
@@ -60,6 +63,8 @@ def checked(option: Option, value: object, where: str) -> Given:
         value = _bytes(value)
     if not _fits(option.kind, value):
         raise OptionError(refusal(where, _printable(option, value), option.kind.value))
+    if type(value) in (int, float) and not abs(value) <= LARGEST_SETTING:  # type: ignore[arg-type]
+        raise OptionError(refusal(where, value, f"a number of at most {LARGEST_SETTING:g}"))
     if option.choices and value not in option.choices:
         raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
     if option.name == "metrics_hosts" and value < 0:  # type: ignore[operator]
@@ -224,7 +229,8 @@ def refusal(where: str, value: object, allowed: str) -> str:
 
 
 def _integer(text: str) -> object:
-    return int(text) if text.isascii() and text.lstrip("+-").isdigit() else text
+    is_number = text.isascii() and text.lstrip("+-").isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number and text.count("-") + text.count("+") <= 1 else text
 
 
 def _bytes(text: str) -> object:
@@ -243,7 +249,7 @@ def _fits(kind: ValueKind, value: object) -> bool:
         case ValueKind.INTEGER | ValueKind.BYTES:
             return is_number and isinstance(value, int)
         case ValueKind.NUMBER:
-            return is_number and not math.isnan(value)  # type: ignore[arg-type]
+            return is_number and value == value  # NaN is not
         case ValueKind.RATE:
             return is_number or value == "unlimited"
         case ValueKind.LIST:
