@@ -283,7 +283,6 @@ FAULTS = (
         (
             "politeness/test_headers.py::test_retry_after_that_is_no_wait_counts_as_absent",
             "politeness/test_headers.py::test_retry_after_never_raises",
-            "hostile/test_numbers.py::test_absurd_numbers_brick_no_crawl",
             "politeness/test_host_health.py::test_long_retry_after_is_kept_in_full",
             "politeness/test_host_health.py::test_unreadably_long_retry_after_gives_the_host_up",
             (
