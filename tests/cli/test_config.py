@@ -252,7 +252,9 @@ def test_start_rate_is_the_first_pace(tmp_path: Path, home: dict[str, str]) -> N
     assert found.settings().politeness.start_delay_s == 0.25
     assert effective(found, found.settings())["start_rate"] == 4
     for wrong in ("0", "-1", "inf"):
-        with pytest.raises(ConfigError, match=r"--start-rate is .*; allowed: a number above 0"):
+        with pytest.raises(
+            ConfigError, match=r"--start-rate is .*; allowed: a number (above 0|of at most)"
+        ):
             settle(tmp_path, home, {"start_rate": wrong}).settings()
 
 
