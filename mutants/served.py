@@ -19,6 +19,7 @@ _OPTION_TESTS = "service/test_options.py"
 _FAILURES_IN_A_ROW = (
     "crawler/test_stats.py::test_refused_pages_and_hosts_that_are_given_up_are_failures_in_a_row"
 )
+_FIGURE_TESTS = "service/test_host_figures.py"
 _BACKGROUND_TESTS = "service/test_background.py"
 
 SERVED = (
@@ -213,5 +214,23 @@ SERVED = (
         "    close = [right] if right in known else",
         "    close = [right] if right else",
         (f"{_OPTION_TESTS}::test_refused_option_is_never_suggested",),
+    ),
+    Mutant(
+        "keep no figures of a host",
+        "J5",
+        "crawler/shard/hosts.py",
+        "*(self._politeness.figures(host, now=now.mono) or known[_FIGURES:]),",
+        "*known[_FIGURES:],",
+        (f"{_FIGURE_TESTS}::test_record_of_a_host_has_its_figures",),
+        rows=("J5",),
+    ),
+    Mutant(
+        "tell no streaks of the busiest hosts",
+        "J5",
+        "service/metrics.py",
+        '"success_streak"),\n',
+        '"fetched"),\n',
+        (f"{_FIGURE_TESTS}::test_metrics_of_the_busiest_hosts_have_their_figures",),
+        rows=("J5",),
     ),
 )

@@ -91,6 +91,9 @@ def test_dashboard_shows_every_metric() -> None:
         "mannerly_known_hosts",
         "mannerly_host_pages",
         "mannerly_host_refusals",
+        "mannerly_host_tokens",
+        "mannerly_host_success_streak",
+        "mannerly_host_error_streak",
         "mannerly_host_politeness_violations_total",
         "mannerly_updated_timestamp_seconds",
     }

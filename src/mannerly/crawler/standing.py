@@ -55,6 +55,11 @@ class HostStanding(NamedTuple):
     fetched: int = 0
     refused: int = 0
     held_by: str = ""  # the name of the crawl that is sending to it
+    p95_latency_s: float = 0.0  # of its latest answers; 0: not known
+    error_rate: float = 0.0  # share of failures among them
+    tokens: float = 0.0  # requests that could start at once
+    success_streak: int = 0  # answers since the latest refusal or failure
+    error_streak: int = 0  # refusals since the latest success
 
     @property
     def needs_s(self) -> float:

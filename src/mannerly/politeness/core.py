@@ -31,7 +31,14 @@ from .model import NEUTRAL, NEVER, OK, THROTTLE, Grant, Reason, Wait
 from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
-from .snapshot import THROTTLED_WAIT_S, HostSnapshot, Snapshot, describe
+from .snapshot import (
+    THROTTLED_WAIT_S,
+    HostFigures,
+    HostSnapshot,
+    Snapshot,
+    describe,
+    figures,
+)
 from .stats import StatsShape
 
 if TYPE_CHECKING:
@@ -367,6 +374,11 @@ class Politeness:
         """Return the instant before which no request may start, ignoring requests in flight."""
         state = self._hosts.get(host) or self._find(host)
         return NEVER if state is None else state.allowed_at
+
+    def figures(self, host: str, *, now: Instant) -> HostFigures | None:
+        """Return the figures of one host that change with every answer; None without a state."""
+        state = self._hosts.get(host) or self._find(host)
+        return None if state is None else figures(state, now)
 
     def wait_reason(self, host: str) -> Reason:
         """Return the limit that sets `not_before`."""

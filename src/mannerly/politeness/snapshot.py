@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .breaker import BreakerState
 
@@ -78,11 +78,34 @@ class Snapshot:
     top: tuple[HostSnapshot, ...]
 
 
+class HostFigures(NamedTuple):
+    """The figures of one host that change with every answer, cheap enough for every commit."""
+
+    p95_latency_s: float
+    error_rate: float  # share of failures among the latest answers
+    tokens: float  # requests that could start at once
+    success_streak: int  # successes since the latest refusal or failure
+    error_streak: int  # refusals since the latest success
+
+
+def figures(host: HostState, now: Instant) -> HostFigures:
+    """Return the figures of one host; a first answer that was not learned yet counts for none."""
+    stats, health = host.stats, host.health
+    failures, answers = stats.error_counts() if stats else (0, 0)
+    return HostFigures(
+        stats.p95_s() if stats else 0.0,
+        failures / answers if failures else 0.0,
+        host.tokens(now),
+        host.success_streak,
+        health.throttle_streak if health else 0,
+    )
+
+
 def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnapshot:
     """Return a snapshot of one host, its tokens at `now`."""
     host.learn_deferred()
     stats, strategy, health = host.stats, host.strategy, host.health
-    failures, answers = stats.error_counts() if stats else (0, 0)
+    latest = figures(host, host.not_before if now is None else now)
     lesson = strategy.lesson() if strategy else None
     delay_s = host.delay_s
     return HostSnapshot(
@@ -97,10 +120,10 @@ def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnaps
         requests=host.requests,
         throttles=health.throttles if health else 0,
         failures=health.failures if health else 0,
-        error_streak=health.throttle_streak if health else 0,
+        error_streak=latest.error_streak,
         latency_s=stats.ewma_s if stats else 0.0,
-        p95_latency_s=stats.p95_s() if stats else 0.0,
-        error_rate=failures / answers if answers else 0.0,
+        p95_latency_s=latest.p95_latency_s,
+        error_rate=latest.error_rate,
         breaker=health.breaker.state if health else BreakerState.CLOSED,
         gate=host.gate,
         last_success=host.last_ok_at,
@@ -111,10 +134,10 @@ def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnaps
         bad_since=health.bad_since if health else inf,
         latest_problem=health.latest if health else "",
         retry_after_s=health.retry_after_s if health else None,
-        success_streak=host.success_streak,
+        success_streak=latest.success_streak,
         consecutive_failures=health.breaker.consecutive if health else 0,
         server_errors=health.server_errors if health else 0,
         refusals=health.refusals if health else 0,
         network_errors=health.network_errors if health else 0,
-        tokens=None if now is None else host.tokens(now),
+        tokens=None if now is None else latest.tokens,
     )

@@ -173,6 +173,11 @@ def described(host: HostStanding) -> dict[str, Any]:
         "queued": host.queued,
         "fetched": host.fetched,
         "refused": host.refused,
+        "p95_latency_s": host.p95_latency_s,
+        "error_rate": host.error_rate,
+        "tokens": host.tokens,
+        "success_streak": host.success_streak,
+        "error_streak": host.error_streak,
     }
 
 

@@ -272,6 +272,11 @@ def _single_hosts(stats: Stats, most: int) -> Iterator[Metric]:
         ("delay_seconds", "Delay in force between two requests to one host.", "delay_s"),
         ("pages", "Pages of one host that were fetched, earlier runs included.", "fetched"),
         ("refusals", "Requests that one host has refused.", "refused"),
+        ("p95_latency_seconds", "95 % of its latest answers came faster.", "p95_latency_s"),
+        ("error_rate", "Share of failures among the latest answers of one host.", "error_rate"),
+        ("tokens", "Requests to one host that could start at once.", "tokens"),
+        ("success_streak", "Answers of one host since a refusal or failure.", "success_streak"),
+        ("error_streak", "Refusals of one host since its latest success.", "error_streak"),
     ):
         family = GaugeMetricFamily(f"mannerly_host_{name}", text, labels=["host"])
         for host in chosen:

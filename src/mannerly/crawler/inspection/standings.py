@@ -163,6 +163,11 @@ def _standing(
         failing_s=now - record.failing_since if record.failing_since else 0.0,
         fetched=record.fetched,
         refused=record.refused,
+        p95_latency_s=record.p95_latency_s,
+        error_rate=record.error_rate,
+        tokens=record.tokens,
+        success_streak=record.success_streak,
+        error_streak=record.error_streak,
     )
 
 

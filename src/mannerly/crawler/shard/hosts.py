@@ -34,6 +34,7 @@ WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 
 _UNKNOWN = HostRecord("")  # most hosts have counts and nothing else
 _NEXT_AT = HostRecord._fields.index("next_at")
+_FIGURES = HostRecord._fields.index("p95_latency_s")  # from here on, as `HostFigures` has them
 
 
 class _Counts:
@@ -295,6 +296,7 @@ class HostRecords:
             counts.requests,
             noted.retry_afters or known.retry_afters,
             noted.retry_afters_broken or known.retry_afters_broken,
+            *(self._politeness.figures(host, now=now.mono) or known[_FIGURES:]),
         )
         return HostRecord._make(values)
 

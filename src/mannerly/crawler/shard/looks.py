@@ -116,7 +116,7 @@ def _standing(
     parts: Parts,
     now: Now,
 ) -> HostStanding:
-    seen = parts.politeness.host(host)
+    seen = parts.politeness.host(host, now=now.mono)
     if reason is Reason.ROBOTS and due is not None:
         delay_s, wait_s = parts.politeness.delay_s(host), max(0.0, due - now.mono)
         return HostStanding(
@@ -149,6 +149,11 @@ def _standing(
         fetched=parts.hosts.fetched(host) if is_known else 0,
         refused=seen.throttles,
         held_by="" if parts.shared is None else parts.shared.holder_of(host),
+        p95_latency_s=seen.p95_latency_s,
+        error_rate=seen.error_rate,
+        tokens=seen.tokens or 0.0,
+        success_streak=seen.success_streak,
+        error_streak=seen.error_streak,
     )
 
 

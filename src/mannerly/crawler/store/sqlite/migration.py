@@ -7,7 +7,7 @@
     format 4    shards have version 5: orders to bring back say nothing about missing answers
     format 5    shards have version 6: the links of each commit are compressed alone
     format 6    shards have version 7: pages with a status of 500 or more, or a refusal, are counted
-                as fetched
+                as fetched; hosts have no figures (`HostRecord.p95_latency_s` and after)
     format 7    the present one
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
@@ -166,6 +166,11 @@ _SHARD_7_TO_8 = f"""
     DROP INDEX failed_pages;
     CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN p95_latency_seconds REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN error_rate REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN tokens REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN success_streak INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN error_streak INTEGER NOT NULL DEFAULT 0;
     UPDATE totals SET (fetched, failed) = (
         SELECT totals.fetched + totals.failed - count(*), count(*)
         FROM pages WHERE kind = 0 AND {MAY_HAVE_FAILED} AND {FAILED}
