@@ -14,6 +14,30 @@ _WINDOW = "crawler/frontier/window.py"
 
 WHOLE = (
     Mutant(
+        "export a damaged record",
+        "P3",
+        "exports/soundness.py",
+        "            if damaged:\n",
+        "            if damaged is None:\n",
+        ("exports/test_damage.py::test_archive_leaves_the_record_out",),
+    ),
+    Mutant(
+        "say nothing of damaged answers",
+        "P7",
+        "exports/content.py",
+        "                damaged += 1\n",
+        "                damaged += 0\n",
+        ("exports/test_damage.py::test_content_of_the_page_is_missing",),
+    ),
+    Mutant(
+        "stop at the first damaged record",
+        "P1",
+        "crawler/archive/records.py",
+        "            after = _next_record(file, offset + 1, valid)\n",
+        "            after = valid\n",
+        ("exports/test_damage.py::test_damage_costs_the_record_that_it_is_in",),
+    ),
+    Mutant(
         "forget links to other shards",
         "P1",
         _CHANGE,

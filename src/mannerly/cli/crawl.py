@@ -180,13 +180,13 @@ def finish(
     from .export import write_all
 
     quiet = bool(plan.configuration.value("quiet"))
-    is_written = write_all(
+    written = write_all(
         plan.location,
         plan.configuration.texts("output"),
         content=content_of(plan.configuration),
         quiet=quiet,
     )
-    code = exit_code(result) if is_written else USAGE
+    code = USAGE if written == USAGE else exit_code(result) or written
     broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
     _report(plan, result, broken, more or {}, show)
     return code or (BROKEN_RULE if broken else 0)

@@ -54,6 +54,10 @@ def doctor(
             "kept answers that a power cut has taken.",
         ),
     ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Check the digest of every kept answer, too."),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print what was found about the installation as JSON.")
     ] = False,
@@ -66,6 +70,8 @@ def doctor(
     if location is None:
         if repair:
             fail("--repair needs the data directory of a crawl")
+        if deep:
+            fail("--deep needs the data directory of a crawl")
         _examine_installation(as_json=json)
         return
     from mannerly.crawler import store
@@ -79,6 +85,10 @@ def doctor(
             for done in store.repair(location):
                 note(safe_term(done))
         found = store.examine(location)
+        if deep:
+            from mannerly.exports.soundness import damaged_records
+
+            found += damaged_records(location)
     for problem in found:
         typer.echo(safe_term(problem))
     if found:

@@ -10,7 +10,7 @@ import typer
 from mannerly.crawler.web.content_form import Content
 
 from .stored import Location, has_all_records, opened, require_crawl
-from .terminal import USAGE, failing_clearly, note, safe_term
+from .terminal import INCOMPLETE, USAGE, failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,13 +77,12 @@ def export(
         if csv_raw and Format.CSV not in formats:
             raise ExportError("--csv-raw is for .csv files: leave it out, or add -o FILE.csv")
         choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
-        is_written = write_all(
-            location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet
-        )
+        written = write_all(location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet)
         with opened(location) as crawl:
             is_complete = has_all_records(crawl)
-    if not is_written or not is_complete:
-        raise typer.Exit(1 if is_written else USAGE)
+    code = written or (0 if is_complete else INCOMPLETE)
+    if code:
+        raise typer.Exit(code)
 
 
 def write_all(
@@ -94,20 +93,21 @@ def write_all(
     content: Content = Content.NONE,
     csv_raw: bool = False,
     quiet: bool = False,
-) -> bool:
+) -> int:
     """Write every output, whether or not others fail; name those that failed.
 
     Returns:
-        Whether all of them were written.
+        The exit code: 0, `INCOMPLETE` if damaged answers were left out, `USAGE` if one was not
+        written.
 
     Raises:
         StoreError: the crawl cannot be read.
     """
     if not outputs:
-        return True
+        return 0
     from mannerly.exports import Choice, ExportError, export
 
-    is_written = True
+    code = 0
     for target in outputs:
         try:
             outcome = export(
@@ -118,8 +118,11 @@ def write_all(
                 raise  # the output is closed (`| head`)
             why = error.strerror if isinstance(error, OSError) else str(error)
             note(f"mannerly: cannot write {safe_term(target)}: {why}")
-            is_written = False
+            code = USAGE
         else:
             for line in [] if quiet else outcome.described():
                 note(safe_term(line))
-    return is_written
+            if outcome.loss is not None:
+                note(f"mannerly: {safe_term(outcome.loss)}")
+                code = code or INCOMPLETE
+    return code

@@ -22,7 +22,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-USAGE, STATE = 2, 4
+INCOMPLETE, USAGE, STATE = 1, 2, 4
 _LONGEST = 400  # characters of one crawled text: about five lines of a terminal
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import ArchivePlace, PageRecord
     from mannerly.crawler.web.content_form import Content
 
+    from .export import Damage
+
 BATCH = 32  # pages
 AHEAD = 4  # batches for each process
 _BODY_BYTES = 16 * 1024 * 1024  # the largest body that a helper has memory for
@@ -44,19 +46,26 @@ class KeptPage(NamedTuple):
 class _Batch:
     """Some pages, and their contents when they are there."""
 
-    __slots__ = ("contents", "pages")
+    __slots__ = ("contents", "damaged", "pages")
 
     def __init__(self, pages: list[KeptPage]) -> None:
         self.pages = pages
         self.contents: list[str | None] | None = None
+        self.damaged = 0  # answers that cannot be read
 
 
 def with_content(
-    pages: Iterable[KeptPage], folder: Path, form: Content, *, processes: int = 0
+    pages: Iterable[KeptPage],
+    folder: Path,
+    form: Content,
+    damage: Damage | None = None,
+    *,
+    processes: int = 0,
 ) -> Iterator[tuple[PageRecord, str | None]]:
     """Yield every record with its content, in order; None where there is none.
 
     `folder` has the segments; `processes` is the number of helpers, by default one for each core.
+    `damage` counts the pages whose kept answer cannot be read.
     """
     count = processes or cores()
     source = iter(pages)
@@ -77,13 +86,17 @@ def with_content(
                         _take(batch, result, folder, form)
                 done = waiting.popleft()
                 assert done.contents is not None
+                if damage is not None:
+                    damage.pages += done.damaged
                 for page, content in zip(done.pages, done.contents, strict=True):
                     yield page.record, content
     finally:
         offload.close()
 
 
-def _work(pages: list[KeptPage], folder: Path, form: Content) -> partial[list[str | None]]:
+def _work(
+    pages: list[KeptPage], folder: Path, form: Content
+) -> partial[tuple[list[str | None], int]]:
     places = [(page.record.url, page.place if _is_good(page.record) else None) for page in pages]
     return partial(contents, str(folder), places, form)
 
@@ -96,7 +109,7 @@ def _is_good(record: PageRecord) -> bool:
 def _take(batch: _Batch, result: object, folder: Path, form: Content) -> None:
     """Take the contents of a batch; if its helper died, those of its pages one by one."""
     if not isinstance(result, ParseFailed):
-        batch.contents = result  # type: ignore[assignment]
+        batch.contents, batch.damaged = result  # type: ignore[misc]
     elif len(batch.pages) == 1:
         batch.contents = [None]
     else:
@@ -105,7 +118,7 @@ def _take(batch: _Batch, result: object, folder: Path, form: Content) -> None:
 
 def _one_by_one(batch: _Batch, folder: Path, form: Content) -> list[str | None]:
     """Return the contents of a batch that ended its helper: each page in a helper of its own."""
-    found = []
+    found: list[str | None] = []
     for page in batch.pages:
         one: Offload[int] = Offload(1, max_bytes=_BODY_BYTES)
         try:
@@ -114,7 +127,12 @@ def _one_by_one(batch: _Batch, folder: Path, form: Content) -> list[str | None]:
                 selector.register(one.descriptor, selectors.EVENT_READ)
                 selector.select()
             ((_, result),) = one.collect()
-            found.append(None if isinstance(result, ParseFailed) else result[0])  # type: ignore[index]
+            if isinstance(result, ParseFailed):
+                found.append(None)
+                continue
+            answer: tuple[list[str | None], int] = result  # type: ignore[assignment]
+            found += answer[0]
+            batch.damaged += answer[1]
         finally:
             one.close()
     return found
@@ -122,11 +140,12 @@ def _one_by_one(batch: _Batch, folder: Path, form: Content) -> list[str | None]:
 
 def contents(
     folder: str, pages: list[tuple[str, ArchivePlace | None]], form: Content
-) -> list[str | None]:
-    """Return the contents of some pages. This runs in a helper."""
+) -> tuple[list[str | None], int]:
+    """Return the contents of some pages, and how many are damaged. This runs in a helper."""
     from mannerly.crawler.page.content import content_of
 
     found: list[str | None] = []
+    damaged = 0
     with KeptAnswers(Path(folder)) as answers:
         for url, place in pages:
             if place is None:
@@ -136,7 +155,8 @@ def contents(
                 answer = answers.read(place)
             except (ArchiveDamaged, OSError):
                 found.append(None)
+                damaged += 1
                 continue
             kind = answer.headers.get("content-type")
             found.append(content_of(answer.body, kind, url, form) if answer.body else None)
-    return found
+    return found, damaged

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 _UNITS = {Format.XML: "URLs", Format.WARC: "bytes", Format.WACZ: "pages"}
 
 
+@dataclass(slots=True)
+class Damage:
+    """Counts the pages without content because their kept answer cannot be read."""
+
+    pages: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The outcome of an export."""
@@ -42,6 +49,7 @@ class Exported:
     records: int
     files: int = 1
     notes: tuple[str, ...] = ()  # what is missing from it, in sentences
+    damaged: int = 0  # kept answers that are not in it, because they cannot be read
 
     def described(self) -> list[str]:
         """Return it in words; nothing for standard output, which is for data only."""
@@ -54,6 +62,16 @@ class Exported:
             parts = f", in {self.files:,} files"
         what = _UNITS.get(self.format, "records")
         return [f"Wrote {self.target}: {self.records:,} {what}{parts}", *self.notes]
+
+    @property
+    def loss(self) -> str | None:
+        """Return what damage of the crawl has cost, in a sentence."""
+        if not self.damaged:
+            return None
+        records = "1 damaged record" if self.damaged == 1 else f"{self.damaged:,} damaged records"
+        return (
+            f"{self.target} lacks {records} of the kept answers: mannerly doctor --deep says which"
+        )
 
 
 def export(
@@ -107,9 +125,10 @@ def export(
 
             form = Content.HTML if content is Content.NONE else content
             with crawl.view() as opened:
-                pages = _with_content(opened, form, choice)
+                damage = Damage()
+                pages = _with_content(opened, form, choice, damage)
                 records, files = write_folder(pages, Path(wanted.path), form)
-            return Exported(target, wanted.format, records, files)
+            return Exported(target, wanted.format, records, files, damaged=damage.pages)
         return _export_rows(crawl, wanted, content, choice)
 
 
@@ -121,42 +140,43 @@ def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: C
                 "It has no content: .csv has no column for it. Use .jsonl, .parquet or a folder/",
             )
         content = Content.NONE
+    damage = Damage()
     with crawl.view() as opened:
         if wanted.format is Format.PARQUET:
             if choice.include_skipped:
                 raise ExportError("a Parquet file holds only pages: leave out --include-skipped")
-            records, files = _write_parquet(opened, wanted, content, choice)
-            return Exported(wanted.text, wanted.format, records, files)
+            records, files = _write_parquet(opened, wanted, content, choice, damage)
+            return Exported(wanted.text, wanted.format, records, files, damaged=damage.pages)
         rows: Iterable[Row] = page_rows(opened, choice)
         if content is not Content.NONE:
-            rows = _content_rows(opened, content, choice)
+            rows = _content_rows(opened, content, choice, damage)
             if choice.include_skipped:
                 rows = chain(rows, _without_record(opened))
         with destination(wanted) as file:
             count = _write(rows, wanted, file, include_skipped=choice.include_skipped)
-    return Exported(wanted.text, wanted.format, count, notes=notes)
+    return Exported(wanted.text, wanted.format, count, notes=notes, damaged=damage.pages)
 
 
 def _export_archive(crawl: StoredCrawl, wanted: Target) -> Exported:
     from .archive import write_wacz, write_warc
+    from .soundness import sound
 
-    with crawl.view() as opened:
-        segments = _segments(opened)
+    with crawl.view() as opened, sound(segments_of(opened)) as found:
         if wanted.format is Format.WARC:
-            size = write_warc(segments, Path(wanted.path))
-            return Exported(wanted.text, wanted.format, size)
+            size = write_warc(found.segments, Path(wanted.path))
+            return Exported(wanted.text, wanted.format, size, damaged=found.left_out)
         pages = write_wacz(
-            segments,
+            found.segments,
             opened.pages(),
             Path(wanted.path),
             title=", ".join(opened.store.manifest.seeds[:3]),
             wall=time.time(),
         )
-        return Exported(wanted.text, wanted.format, pages)
+        return Exported(wanted.text, wanted.format, pages, damaged=found.left_out)
 
 
 def _write_parquet(
-    opened: View, wanted: Target, content: Content, choice: Choice
+    opened: View, wanted: Target, content: Content, choice: Choice, damage: Damage
 ) -> tuple[int, int]:
     from .parquet import page_schema, write_parquet
 
@@ -166,7 +186,7 @@ def _write_parquet(
         return write_parquet(rows, schema, wanted.path, is_folder=wanted.is_folder)
     with_content = (
         (*record, opened.metadata_of(record) or None, text)
-        for record, text in _with_content(opened, content, choice)
+        for record, text in _with_content(opened, content, choice, damage)
     )
     schema = page_schema(["metadata", "content"])
     return write_parquet(with_content, schema, wanted.path, is_folder=wanted.is_folder)
@@ -174,13 +194,13 @@ def _write_parquet(
 
 def _require_bodies(crawl: StoredCrawl) -> None:
     with crawl.view() as opened:
-        if not _segments(opened):
+        if not segments_of(opened):
             raise ExportError(
                 f"the crawl in {crawl.location} has kept no bodies: crawl with --keep-bodies"
             )
 
 
-def _segments(opened: View) -> list[ValidSegment]:
+def segments_of(opened: View) -> list[ValidSegment]:
     """Return all segments of a crawl, as far as they are committed."""
     from .archive import ValidSegment
 
@@ -206,19 +226,19 @@ def _kept_pages(opened: View, choice: Choice) -> Iterator[KeptPage]:
 
 
 def _with_content(
-    opened: View, form: Content, choice: Choice
+    opened: View, form: Content, choice: Choice, damage: Damage
 ) -> Iterator[tuple[PageRecord, str | None]]:
     from .content import with_content
 
     folder = opened.store.segment_folder
     assert folder is not None, "there are segments"
-    return with_content(_kept_pages(opened, choice), folder, form)
+    return with_content(_kept_pages(opened, choice), folder, form, damage)
 
 
-def _content_rows(opened: View, content: Content, choice: Choice) -> Iterator[Row]:
+def _content_rows(opened: View, content: Content, choice: Choice, damage: Damage) -> Iterator[Row]:
     from .rows import page_row
 
-    for record, text in _with_content(opened, content, choice):
+    for record, text in _with_content(opened, content, choice, damage):
         row = page_row(record)
         row["metadata"] = opened.metadata_of(record)
         row["content"] = text

@@ -9,11 +9,14 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from .warc import payload_digest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CHUNK = 64 * 1024
 _MOST_DIGITS = 18  # of a Content-Length
+_MEMBER = b"\x1f\x8b\x08"  # the first bytes of every gzip member
 _LARGEST = 1 << 30  # bytes of one record, decompressed: a body is 60 MB at most
 
 
@@ -89,6 +92,62 @@ def read_records(file: BinaryIO, valid: int, start: int = 0) -> Iterator[WarcRec
             waiting = unpacker.unused_data
         yield _record(offset, taken, b"".join(parts))
         offset += taken
+
+
+class DamagedRecord(NamedTuple):
+    """Bytes of a segment that are no record, up to the next one."""
+
+    offset: int
+    length: int
+    cause: str
+
+
+def checked_records(file: BinaryIO, valid: int) -> Iterator[WarcRecord | DamagedRecord]:
+    """Yield the records of the first `valid` bytes of a segment, and what is damaged of it.
+
+    A record is damaged if its gzip member cannot be read, or if its block has another digest than
+    its headers say.
+    """
+    offset = 0
+    while offset < valid:
+        try:
+            for record in read_records(file, valid, offset):
+                if not _is_genuine(record):
+                    cause = f"the record at {record.offset} has another digest than it says"
+                    yield DamagedRecord(record.offset, record.length, cause)
+                else:
+                    yield record
+                offset = record.offset + record.length
+        except ArchiveDamaged as error:
+            after = _next_record(file, offset + 1, valid)
+            yield DamagedRecord(offset, after - offset, str(error))
+            offset = after
+
+
+def _is_genuine(record: WarcRecord) -> bool:
+    wanted = record.headers.get("warc-block-digest", "")
+    return not wanted.startswith("sha1:") or payload_digest(record.block) == wanted
+
+
+def _next_record(file: BinaryIO, start: int, valid: int) -> int:
+    """Return where the next record begins that can be read; `valid` if there is none."""
+    file.seek(start)
+    chunk = file.read(min(_CHUNK, valid - start))
+    while chunk:
+        at = chunk.find(_MEMBER)
+        while at >= 0:
+            try:
+                next(read_records(file, valid, start + at))
+            except ArchiveDamaged:
+                at = chunk.find(_MEMBER, at + 1)
+            else:
+                return start + at
+        start += max(1, len(chunk) - len(_MEMBER) + 1)
+        file.seek(start)
+        chunk = file.read(min(_CHUNK, valid - start))
+        if len(chunk) < len(_MEMBER):
+            break
+    return valid
 
 
 def _record(offset: int, length: int, content: bytes) -> WarcRecord:
