@@ -35,7 +35,8 @@ def main() -> int:
         ]
         _write_rows()
     if not mutants:
-        print(f"no mutant has {chosen.only!r} in its promise, name or file")
+        rows_named = f" and states one of {' '.join(chosen.rows)}" if chosen.rows else ""
+        print(f"no mutant has {chosen.only!r} in its promise, name or file{rows_named}")
         return 2
     with TemporaryDirectory(prefix="mannerly-mutants-") as folder:
         trees = [Tree(Path(folder) / str(number)) for number in range(chosen.jobs)]

@@ -17,6 +17,7 @@ BOUNDED = (
         "                chunk, size, self._is_cut = chunk[: self._room], self._room, True\n",
         "                self._room = size\n",
         ("crawler/fetch/test_fetch_contract.py::test_fetcher_cuts_a_body_at_its_cap",),
+        ("H1",),
     ),
     Mutant(
         "read headers without end",
@@ -142,6 +143,7 @@ BOUNDED = (
         "        return not unread and not self.orders.has_news",
         "        return not self.orders.has_news",
         ("crawler/runtime/test_idle.py::test_a_worker_with_links_in_its_inbox_is_not_idle",),
+        ("I6",),
     ),
     Mutant(
         "start one page more than asked for",
@@ -150,6 +152,7 @@ BOUNDED = (
         "        return int(max(0, min(wanted, self._left)))",
         "        return int(max(0, min(wanted, self._left + 1)))",
         ("crawler/runtime/test_budget.py",),
+        ("I7",),
     ),
     Mutant(
         "end while unused pages may come back",
@@ -179,6 +182,7 @@ BOUNDED = (
                 "test_duration_can_be_set_while_a_crawl_runs_and_afterwards"
             ),
         ),
+        ("I7",),
     ),
     Mutant(
         "ask a host for ever that only refuses",

@@ -10,6 +10,7 @@ from .readable import READABLE
 from .row_frontier import FRONTIER
 from .row_pacing import PACING
 from .row_trouble import TROUBLE
+from .row_watch import WATCH
 from .safe import SAFE
 from .served import SERVED
 from .shared import SHARED
@@ -28,4 +29,5 @@ MUTANTS = (
     *PACING,
     *TROUBLE,
     *FRONTIER,
+    *WATCH,
 )

@@ -173,7 +173,7 @@ PACING = (
         "show no streak of refusals",
         "B3",
         "politeness/snapshot.py",
-        "        error_streak=health.throttle_streak if health else 0,\n",
+        "        error_streak=latest.error_streak,\n",
         "        error_streak=0,\n",
         (f"{_001}each_429_adds_a_second",),
         ("B3",),
@@ -194,7 +194,7 @@ PACING = (
         "            self.not_before = self.base_at - (shared.burst - 2) * self._gap_s\n",
         "            self.not_before = self.base_at - (shared.burst - 1) * self._gap_s\n",
         (f"{_002}02_token_bucket_refills_caps_and_waits",),
-        ("B4",),
+        ("B4", "K4"),
     ),
     Mutant(
         "cut no rate after a 503",

@@ -145,6 +145,7 @@ WHOLE = (
         'self.execute("ROLLBACK")',
         'self.execute("COMMIT")',
         ("crawler/store/test_store_sqlite.py::test_an_unusable_batch_changes_nothing",),
+        ("I3",),
     ),
     Mutant(
         "call a commit durable that is not",
@@ -269,6 +270,7 @@ WHOLE = (
                 "test_frontier_goes_on_where_an_earlier_run_stopped"
             ),
         ),
+        ("I4",),
     ),
     Mutant(
         "count a page as committed when it is granted",
@@ -300,6 +302,7 @@ WHOLE = (
                 "test_jsonl_holds_every_page_once_with_the_fields_of_the_contract"
             ),
         ),
+        ("I10",),
     ),
     Mutant(
         "strip a slash from a canonical URL",

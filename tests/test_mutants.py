@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mutants.catalogue import MUTANTS
 from mutants.model import SOURCE
-from mutants.requirements import PAGE, filled, is_named, mutants_of, rows
+from mutants.requirements import NO_CODE, PAGE, filled, is_named, mutants_of, rows
 
 ROOT = Path(__file__).parents[1]
 ROWS = rows(PAGE.read_text("utf-8"))
@@ -28,6 +28,13 @@ def test_names_of_mutants_are_theirs_alone() -> None:
     names = [each.name for each in MUTANTS]
 
     assert sorted(names) == sorted(set(names))
+
+
+def test_every_row_that_states_code_has_a_mutant() -> None:
+    """A row without one says why: it is a figure, or declined."""
+    bare = [row for row in ROWS if not mutants_of(row, MUTANTS)]
+
+    assert set(bare) == set(NO_CODE)
 
 
 def test_mutants_of_a_row_are_noticed_by_a_test_that_it_names() -> None:

@@ -249,14 +249,14 @@ def test_shards_share_the_limit_of_robots_fetches() -> None:
 
 def test_robots_requests_have_a_timeout_of_their_own() -> None:
     """A robots.txt is waited for as long as told, a page as long as --timeout."""
-    world = ShardWorld("https://a.example/", settings=brisk(timeout_s=20.0, robots_timeout_s=3.0))
+    world = ShardWorld("https://a.example/", settings=brisk(timeout_s=15.0, robots_timeout_s=4.0))
 
     (robots,) = world.start()
     world.answer(robots, 404)
     world.wait(2.0)
     (page,) = world.start()
 
-    assert (robots.timeout_s, page.timeout_s) == (3.0, 20.0)
+    assert (robots.timeout_s, page.timeout_s) == (4.0, 15.0)
 
 
 def test_no_page_goes_while_the_robots_of_its_host_is_on_its_way() -> None:
