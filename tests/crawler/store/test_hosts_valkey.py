@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -12,6 +13,10 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.contract.hosts import HostMemoryContract
 from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, InUse, LeaseTimes
+from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.ages import Ages
+from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.crawler.store.valkey.hosts import ValkeyHosts
 
 TIMES = LeaseTimes(lease_s=1.4, heartbeat_s=0.4, silent_s=1.1, grace_s=0.2)
 NOW = Now(0.0, 0.0)  # a server ignores it
@@ -89,6 +94,99 @@ def test_no_host_is_granted_for_one_lease_after_a_restart() -> None:
     assert isinstance(mine["a.example"], Granted)
     assert isinstance(held["b.example"], InUse)
     assert isinstance(later["b.example"], Granted)
+
+
+def machine(server, number: int, now: list[float]) -> ValkeyHosts:
+    """Open the memory on a machine of its own whose monotonic clock is `now`."""
+    ages = Ages(f"boot-{number}", origin_s=500.0 * number)
+    address = parse(server.url, needs_name=False)
+    return ValkeyHosts(server.url, server=ValkeyServer(address, mono=lambda: now[0], ages=ages))
+
+
+@pytest.mark.parametrize("set_s", [-3600.0, 60.0, 3600.0])
+def test_a_wait_does_not_depend_on_the_clock_of_the_server(server, set_s: float) -> None:
+    """It is set after a holder wrote a wait: others serve what their own clocks have counted."""
+    now = [1000.0]
+    with server.client() as client:
+        client.flushall()
+        writer, reader = machine(server, 0, now), machine(server, 1, now)
+        writer.join(Holder("x", "x", "x", "1"), NOW)
+        writer.claim("x", {"a.example": 1.0}, NOW)
+        writer.write("x", [HostBudget("a.example", next_in_s=600.0)], NOW)
+        at, *others = json.loads(client.hget("mannerly:{hosts}:b", "a.example"))
+        client.hset("mannerly:{hosts}:b", "a.example", json.dumps([at - set_s, *others]))
+
+    seen = reader.budgets(["a.example"], NOW)["a.example"].next_in_s
+    now[0] += 100.0
+    later = reader.budgets(["a.example"], NOW)["a.example"].next_in_s
+
+    assert seen == 600.0
+    assert 500.0 <= later <= 500.2
+
+
+def test_a_holder_dies_by_the_clocks_of_others(server) -> None:
+    """Of a machine that was not heard of before, its last sign of life counts from now."""
+    now = [1000.0]
+    with server.client() as client:
+        client.flushall()
+    dead, other = machine(server, 0, now), machine(server, 1, now)
+    dead.join(Holder("x", "x", "x", "1"), NOW)
+    dead.claim("x", {"a.example": 1.0}, NOW)
+    now[0] += 3600.0
+    other.join(Holder("y", "y", "y", "1"), NOW)
+
+    at_first = other.claim("y", {"a.example": 1.0}, NOW)
+    now[0] += TIMES.lease_s * 5
+    other.renew("y", [], NOW)
+    before = other.claim("y", {"a.example": 1.0}, NOW)
+    now[0] += 10.0
+    after = other.claim("y", {"a.example": 1.0}, NOW)
+
+    assert isinstance(at_first["a.example"], InUse)
+    assert isinstance(before["a.example"], InUse)
+    assert isinstance(after["a.example"], Granted)
+
+
+def test_dead_holders_are_removed_with_their_leases_and_wishes(server) -> None:
+    """Else every change would read all that were ever killed; the gap of their hosts holds."""
+    now = [1000.0]
+    with server.client() as client:
+        client.flushall()
+        memory = machine(server, 0, now)
+        for number in range(50):
+            name = f"x{number}"
+            memory.join(Holder(name, name, name, "1"), NOW)
+            memory.claim(name, {f"{name}.example": 7.0, "wanted.example": 1.0}, NOW)
+        now[0] += 20.0
+
+        memory.join(Holder("y", "y", "y", "1"), NOW)
+        left = [client.hlen(f"mannerly:{{hosts}}:{key}") for key in "hlw"]
+        granted = memory.claim("y", {"x7.example": 1.0}, NOW)["x7.example"]
+
+    assert left == [1, 0, 0]
+    assert isinstance(granted, Granted)
+    assert granted.budget is not None
+    assert granted.budget.next_in_s == 7.0
+
+
+def test_budgets_that_were_not_used_for_long_are_removed_once_a_day(server) -> None:
+    """Those of private hosts after a day, others after ninety; a long wait stays."""
+    now, day_s = [1000.0], 86_400.0
+    hosts = {"old.example": 91, "new.example": 80, "127.0.0.1": 2, "waits.example": 99}
+    with server.client() as client:
+        client.flushall()
+        memory = machine(server, 0, now)
+        waits = {"waits.example": 3600.0}
+        budgets = [HostBudget(host, next_in_s=waits.get(host, 1.0)) for host in hosts]
+        memory.write("x", budgets, NOW)
+        for host, days in hosts.items():
+            at, *others = json.loads(client.hget("mannerly:{hosts}:b", host))
+            client.hset("mannerly:{hosts}:b", host, json.dumps([at - days * day_s, *others]))
+
+        memory.join(Holder("y", "y", "y", "1"), NOW)
+        kept = {name.decode() for name in client.hkeys("mannerly:{hosts}:b")}
+
+    assert kept == {"new.example", "waits.example"}
 
 
 @pytest.mark.parametrize("poison", [b'["soon"]', b"soon", b'{"a": NaN}', b"[]"])

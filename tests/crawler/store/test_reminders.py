@@ -288,7 +288,10 @@ def test_a_reminder_shortens_no_wait(server: Forgetful) -> None:
     key = server.crawl.keys.of_shard(0, "h")
     before = server.crawl.server.ask("HGET", key, HOST)
 
-    cut_off.remember_hosts([silent()._replace(updated_at=time.time() - 60)])
+    then = silent()
+    cut_off.remember_hosts(
+        [then._replace(updated_at=then.updated_at - 60, updated_mono=then.updated_mono - 60)]
+    )
 
     assert server.crawl.server.ask("HGET", key, HOST) == before
     assert owner.reminders() == []
@@ -310,6 +313,7 @@ def test_no_wait_becomes_shorter() -> None:
     """Of two records the later instants hold, and the newer pace."""
     older = HostRecord(HOST, crawl_delay_s=1.0, next_at=500.0, updated_at=100.0, fetched=1)
     newer = HostRecord(HOST, crawl_delay_s=9.0, next_at=300.0, updated_at=200.0, fetched=2)
+    older, newer = older._replace(updated_mono=10.0), newer._replace(updated_mono=110.0)
 
     both = merged(older, newer), merged(newer, older)
 
@@ -317,3 +321,15 @@ def test_no_wait_becomes_shorter() -> None:
         (500.0, 9.0, 200.0)
     ] * 2
     assert [each.fetched for each in both] == [1, 2]
+
+
+def test_no_wait_becomes_shorter_when_the_clock_of_the_server_was_set() -> None:
+    """It was set an hour ahead between two records: their waits end as their owners counted."""
+    older = HostRecord(HOST, next_at=500.0, updated_at=100.0, updated_mono=10.0)  # until 410
+    newer = HostRecord(HOST, next_at=3800.0, updated_at=3700.0, updated_mono=20.0)  # until 120
+
+    left_s = [
+        each.next_at - each.updated_at for each in (merged(older, newer), merged(newer, older))
+    ]
+
+    assert left_s == [390.0, 390.0]

@@ -109,7 +109,7 @@ def test_members_and_free_shards_are_one_exchange_each(
     crawl: ValkeyCrawl, server: _CountingServer
 ) -> None:
     """Where no shard is in doubt, none is asked for."""
-    crawl.fleet.unclaimed()  # the script is in the server from now on
+    crawl.workers()  # the script is in the server from now on
     before = server.exchanges
 
     members, free, doubtful = crawl.workers(), crawl.fleet.unclaimed(), crawl.fleet.unclaimed([])

@@ -12,7 +12,7 @@ from tests.crawler.store.store_crawl import PAGES, SHARDS, link, step
 from tests.crawler.store.valkey_faults import FailingServer
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
 
-from mannerly.crawler.model import HostRecord
+from mannerly.crawler.model import HostRecord, RobotsRecord
 from mannerly.crawler.store.base import (
     Batch,
     ShardOptions,
@@ -21,12 +21,15 @@ from mannerly.crawler.store.base import (
     StoreInUse,
     WorkerCard,
 )
+from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
-from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import LEASE_S, CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.ranges import out_of_range
 from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.ages import SLACK, Ages
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+from mannerly.crawler.store.valkey.host_codec import packed_on_server, unpacked_on_server
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
 from mannerly.crawler.store.valkey.packing import Poisoned
 
@@ -182,23 +185,68 @@ def test_no_lease_is_granted_for_one_lease_after_a_restart(
     crawl.claim(0, OPTIONS)
 
 
-def test_a_lease_by_the_clock_of_another_server_ends(
-    opened: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shown_s", [-3600.0, -60.0, 60.0, 3600.0])
+def test_a_lease_does_not_depend_on_the_clock_of_the_server(
+    shown_s: float, opened: ExitStack, tmp_path: Path
 ) -> None:
-    """The clock of a server that failed was an hour ahead: its dead owners are not waited for."""
-    monkeypatch.setattr(ValkeyFleet, "lease_s", 0.5)
-    location = new_location()
-    crawl = create(opened, location, tmp_path)
-    crawl.claim(0, OPTIONS).lose()
-    with LocalClient(location) as client:
-        ahead_ms = int(time.time() * 1000) + 3_600_000
-        client.hset(crawl.keys.shard(0), mapping={"until": ahead_ms, "run": "before"})
+    """By that clock it was renewed an hour ago, or in an hour: it ends when it does."""
+    location, now = new_location(), [1000.0]
+    owner = member(opened, location, tmp_path, now)
+    owner.claim(0, OPTIONS)
+    other = member(opened, location, tmp_path, now)
+    other.fleet.unclaimed()
+    shown_ms = int((time.time() + shown_s) * 1000)
+    owner.server.change("HSET", owner.keys.shard(0), "beat_at", shown_ms)
 
-    assert crawl.fleet.unclaimed() == ([], [0], [])
+    now[0] += LEASE_S - 0.1
     with pytest.raises(StoreInUse):
-        crawl.claim(0, OPTIONS)
-    time.sleep(0.6)
-    crawl.claim(0, OPTIONS)
+        other.claim(0, OPTIONS)
+    before = other.fleet.unclaimed()
+    now[0] += 0.2
+    after = other.fleet.unclaimed()
+
+    assert (before, after) == (([], [], []), ([], [0], []))
+    assert other.claim(0, OPTIONS).number == 0
+
+
+def test_a_beat_that_a_claimer_does_not_know_of_refuses_its_claim(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """The owner was stopped, and has renewed its lease since the claimer looked."""
+    location, now = new_location(), [1000.0]
+    owner = member(opened, location, tmp_path, now)
+    owner.claim(0, OPTIONS)
+    other = member(opened, location, tmp_path, now)
+    other.fleet.unclaimed()
+    now[0] += LEASE_S + 1.0
+    lapsed = other.fleet.unclaimed()
+    owner.fleet.renew(WorkerCard("w1", "machine", 1, [0], 0, 0.0), now=now[0])
+
+    with pytest.raises(StoreInUse):
+        other.claim(0, OPTIONS)
+
+    assert lapsed == ([], [0], [])
+
+
+def member(opened: ExitStack, location: str, folder: Path, now: list[float]) -> ValkeyCrawl:
+    """Open a crawl, or create it, on a machine of its own whose monotonic clock is `now`."""
+    machine = len(list(folder.glob("machine-*")))
+    (folder / f"machine-{machine}").mkdir()
+    server = ValkeyServer(
+        parse(location), mono=lambda: now[0], ages=Ages(f"boot-{machine}", origin_s=500.0 * machine)
+    )
+    if machine:
+        crawl = ValkeyCrawl.open(location, server)
+    else:
+        crawl = ValkeyCrawl.create(location, new_manifest(1), server)
+    opened.callback(crawl.close)
+    crawl.keep_in(folder)
+    return crawl
+
+
+def long_ago(crawl: ValkeyCrawl) -> str:
+    """Return the stamp of a beat of this machine that was a minute ago."""
+    return crawl.ages.stamp(time.monotonic() - 60.0)
 
 
 def test_a_server_that_forgot_its_last_second_loses_no_url(
@@ -323,20 +371,21 @@ def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     opened: ExitStack, tmp_path: Path
 ) -> None:
     """The server may have forgotten another owner, which still sends; the shard is not lost."""
-    crawl = create(opened, new_location(), tmp_path)
-    store, state = crawl.claim(0, OPTIONS), crawl.keys.shard(0)
+    now = [1000.0]
+    crawl = member(opened, new_location(), tmp_path, now)
+    store = crawl.claim(0, OPTIONS)
+    card = WorkerCard("w1", "machine", 1, [0], 0, 0.0)
     was_sure_until = store.sure_until
-    now_ms = crawl.server.time_ms(state)
-    crawl.server.change("HSET", state, "until", now_ms - 1, "hold", now_ms + 60_000)
+    now[0] += 2 * LEASE_S
+    crawl.server.change("HSET", crawl.keys.shard(0), "run", "before")
 
-    lost_at_once, withheld_until = renew(crawl), crawl.fleet.withheld_until
+    lost_at_once, withheld_until = crawl.fleet.renew(card, now=now[0]), crawl.fleet.withheld_until
     is_silent = store.sure_until == was_sure_until
-    crawl.server.change("HSET", state, "hold", now_ms)
-    lost_later = renew(crawl)
+    now[0] += LEASE_S
+    lost_later = crawl.fleet.renew(card, now=now[0])
 
     assert (lost_at_once, is_silent) == ([], True)
-    assert withheld_until is not None
-    assert 50.0 < withheld_until - time.monotonic() <= 60.0
+    assert withheld_until == now[0]
     assert (lost_later, crawl.fleet.withheld_until) == ([], None)
     assert store.sure_until > was_sure_until
 
@@ -375,7 +424,7 @@ def test_a_letter_of_a_stale_owner_is_not_taken_for_one_of_the_next_owner(
         stale.commit(Batch(outgoing=[(1, candidate("/stale", "b.example"))]))
         forget()
         client.delete(one.keys.of_shard(0, "o"), one.keys.of_shard(0, "oc"))
-        client.hset(one.keys.shard(0), "until", 0)
+        client.hset(one.keys.shard(0), "beat", long_ago(two))
     following = two.claim(0, OPTIONS)
 
     stale.deliver()
@@ -407,7 +456,7 @@ def test_letters_of_a_lost_owner_arrive_once_and_before_those_of_the_next(
         lost.commit(Batch(outgoing=[(1, candidate(path, "b.example"))]))
         if path == "/posted":
             lost.deliver()
-    two.server.change("HSET", one.keys.shard(0), "until", 0)
+    two.server.change("HSET", one.keys.shard(0), "beat", long_ago(two))
     following = two.claim(0, OPTIONS)
     before = following.counts().outgoing
     following.commit(Batch(outgoing=[(1, candidate("/next", "b.example"))]))
@@ -691,8 +740,10 @@ def test_another_schema_is_refused(
         assert client.get(crawl.keys.manifest) == text
 
 
-def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_path: Path) -> None:
-    """A machine whose wall clock is hours wrong sees the same wait."""
+def test_a_machine_whose_wall_clock_is_wrong_sees_the_same_wait(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Its instants are kept on the server's clock, its age on the clock of the shard."""
     location = new_location()
     crawl = create(opened, location, tmp_path)
     store = crawl.claim(0, OPTIONS)
@@ -715,8 +766,73 @@ def test_instants_of_hosts_are_kept_on_the_servers_clock(opened: ExitStack, tmp_
     assert known is not None
     left_s = known.next_at - (time.time() + wrong_s)
     assert left_s == pytest.approx(600, abs=5)
-    assert known.boot == other.clocks().boot
+    assert known.boot == boot_id()
     assert known.updated_mono == pytest.approx(mono, abs=5)
+
+
+@pytest.mark.parametrize("set_s", [-3600.0, 60.0, 3600.0])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_wait_does_not_depend_on_the_clock_of_the_server(
+    set_s: float, is_killed: bool, opened: ExitStack, tmp_path: Path
+) -> None:
+    """That clock is set between two owners: what is left is what their own clocks have counted."""
+    location, now, wall = new_location(), [1000.0], time.time()
+    owner = member(opened, location, tmp_path, now)
+    store = owner.claim(0, OPTIONS)
+    wait = HostRecord("a.example", updated_at=wall, updated_mono=now[0], boot="b")
+    wait = wait._replace(next_at=wall + 600.0)
+    store.commit(Batch(hosts=[wait]))
+    other = member(opened, location, tmp_path, now)
+    other.fleet.unclaimed()
+    now[0] += 100.0
+    if is_killed:
+        store.lose()
+    store.close()
+    key = owner.keys.of_shard(0, "h")
+    kept = unpacked_on_server(other.server.ask("HGET", key, "a.example"), key)
+    shifted = kept._replace(updated_at=kept.updated_at - set_s, next_at=kept.next_at - set_s)
+    other.server.change("HSET", key, "a.example", packed_on_server(shifted))
+
+    known = other.claim(0, OPTIONS).host("a.example")
+
+    assert known is not None
+    left_s = known.next_at - known.updated_at - (now[0] - known.updated_mono)
+    assert 500.0 <= left_s <= 500.0 + 2 * SLACK * 100.0
+
+
+def test_a_robots_txt_from_the_future_is_new(opened: ExitStack, tmp_path: Path) -> None:
+    """The server's clock was set back an hour: it expires in its own time, not in an hour more."""
+    crawl, wall = create(opened, new_location(), tmp_path), time.time()
+    store = crawl.claim(0, OPTIONS)
+    record = RobotsRecord("https://a.example", 503, b"", wall + 3600, wall + 3660)
+    store.commit(Batch(robots={"https://a.example": record}))
+
+    known = store.robots("https://a.example")
+
+    assert known is not None
+    assert known.expires_at - wall == pytest.approx(60.0, abs=10.0)
+
+
+def test_time_that_no_member_has_seen_pass_does_not_shorten_a_wait(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """All members are gone for an hour, and another machine goes on: the wait is served."""
+    location, now, wall = new_location(), [1000.0], time.time()
+    owner = member(opened, location, tmp_path, now)
+    store = owner.claim(0, OPTIONS)
+    wait = HostRecord("a.example", updated_at=wall, updated_mono=now[0], boot="b")
+    wait = wait._replace(next_at=wall + 600.0)
+    store.commit(Batch(hosts=[wait]))
+    now[0] += 100.0
+    store.close()
+    now[0] += 3600.0
+
+    other = member(opened, location, tmp_path, now)
+    known = other.claim(0, OPTIONS).host("a.example")
+
+    assert known is not None
+    left_s = known.next_at - known.updated_at - (now[0] - known.updated_mono)
+    assert left_s == pytest.approx(500.0, abs=0.01)
 
 
 class LocalClient:

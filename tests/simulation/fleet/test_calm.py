@@ -77,16 +77,15 @@ def test_a_turn_is_never_too_early(at: float, expected: float) -> None:
 def test_a_renewal_is_not_taken_back_and_shortens_no_lease() -> None:
     """It is written late, and was on disk before."""
     model = Keyspace()
-    model.run("HSET", "early", "until", "100")
-    model.run("HSET", "late", "until", "9000")
-    model.run("HSET", "cards", "w1", "50 {}")
+    for name, clock in (("early", 100), ("late", 9000)):
+        model.run("HSET", name, "token", "t", "beat", "boot:7", "clock", clock)
+    model.run("HSET", "cards", "w1", "50 boot:7 {}")
     model.keep()
 
-    model.prolong(
-        {"now": 1000, "ttl": 500, "members": ["w1"], "shards": ["early", "late"], "cards": "cards"}
-    )
+    shards = [value for name in ("early", "late") for value in (name, "boot:900", 1500)]
+    model.prolong({"now": 1000, "members": ["w1", "boot:900"], "shards": shards, "cards": "cards"})
     model.rewind()
 
-    assert model.run("HGET", "early", "until") == b"1500"
-    assert model.run("HGET", "late", "until") == b"9000"
-    assert model.run("HGET", "cards", "w1") == b"1000 {}"
+    assert model.run("HMGET", "early", "beat", "clock") == [b"boot:900", b"1500"]
+    assert model.run("HMGET", "late", "beat", "clock") == [b"boot:7", b"9000"]
+    assert model.run("HGET", "cards", "w1") == b"1000 boot:900 {}"

@@ -146,15 +146,16 @@ def test_an_exchange_that_is_repeated_answers_anew() -> None:
 def test_a_renewal_of_calm_members_is_seen_at_once() -> None:
     """It is written past the journal: answers that are kept must not outlive it."""
     model = Keyspace()
-    model.run("HSET", "shard", "until", 5)
-    model.run("HSET", "cards", "w1", "5 card")
-    before = model.run("HGETALL", "shard"), model.run("HGETALL", "cards")
+    model.run("HSET", "shard", "token", "t", "beat", "b:1", "clock", 5)
+    model.run("HSET", "cards", "w1", "5 b:1 card")
+    before = model.run("HGET", "shard", "beat"), model.run("HGETALL", "cards")
 
-    model.prolong({"now": 20, "ttl": 10, "members": ["w1"], "shards": ["shard"], "cards": "cards"})
+    renewed = {"members": ["w1", "b:9"], "shards": ["shard", "b:9", 13], "cards": "cards"}
+    model.prolong({"now": 20, **renewed})
 
-    assert before == ([b"until", b"5"], [b"w1", b"5 card"])
-    assert model.run("HGETALL", "shard") == [b"until", b"30"]
-    assert model.run("HGETALL", "cards") == [b"w1", b"20 card"]
+    assert before == (b"b:1", [b"w1", b"5 b:1 card"])
+    assert model.run("HMGET", "shard", "beat", "clock") == [b"b:9", b"13"]
+    assert model.run("HGETALL", "cards") == [b"w1", b"20 b:9 card"]
 
 
 @pytest.mark.parametrize("number", [0, 127, 128, -1, -32, -33, 40_000, -70_000, 2**31, -(2**40)])

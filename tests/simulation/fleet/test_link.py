@@ -11,6 +11,7 @@ import pytest
 from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.client import TIMEOUT_S
 from mannerly.simulation.fleet.aside import Aside
 from mannerly.simulation.fleet.link import ModelLink
@@ -34,6 +35,7 @@ class Bench:
             parse(LOCATION),
             mono=lambda: self.clock.now,
             wall=lambda: self.clock.now,
+            ages=Ages("boot"),
             at=lambda at, act: heappush(self._events, (at, next(self._order), act)),
             seed=seed,
         )

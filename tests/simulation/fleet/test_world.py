@@ -99,6 +99,25 @@ def test_a_crawl_ends_although_more_links_were_handed_over_than_the_server_count
     assert outcome.is_sound
 
 
+@pytest.mark.parametrize("seed", [2, 3, 8])
+def test_the_clock_of_the_server_may_be_set_and_drift(seed: int) -> None:
+    """By a minute or an hour, ahead and back, and by 5 %: no wait is cut, takeovers come."""
+    kinds = (Fault.CLOCK, Fault.DRIFT, Fault.KILL, Fault.JOIN, Fault.FAILOVER)
+
+    outcome = simulate_fleet(replace(SMALL, kinds=kinds), seed=seed)
+
+    assert outcome.is_sound, outcome
+
+
+def test_the_judge_notices_a_takeover_that_does_not_come() -> None:
+    """The shards of a dead member have no other owner after a minute."""
+    planted = next(each for each in PLANTED if each.name.startswith("no takeover"))
+
+    outcome = planted.run(1)
+
+    assert outcome.broken["takeover"] > 0
+
+
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 def test_a_planted_error_is_found(planted: Planted) -> None:
     """Within twenty seeds."""

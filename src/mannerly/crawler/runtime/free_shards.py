@@ -52,7 +52,8 @@ class FreeShards:
             self._all_at = now + RENEW_S
         released, lapsed, _ = self._fleet.unclaimed(among)
         before = self._lapsed_since
-        self._lapsed_since = {number: before.get(number, now) for number in lapsed}
+        unasked = () if among is None else before.keys() - set(among)
+        self._lapsed_since = {number: before.get(number, now) for number in (*lapsed, *unasked)}
         abandoned = [
             number
             for number, since in self._lapsed_since.items()

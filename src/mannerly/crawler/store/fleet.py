@@ -4,8 +4,8 @@ A store that can be shared has a `Fleet` (`CrawlStore.fleet`); one run at a time
 A run joins the crawl and becomes one *member* or several of them, a process each. Members claim and
 release single shards while the crawl runs; nothing else of a run knows of the others.
 
-**Leases.** A claim holds for `LEASE_S` by the clock of the store, and is prolonged by `renew`. An
-owner that cannot be heard any more loses its shards when that time is over, and another member may
+**Leases.** A claim holds for `LEASE_S`, and is prolonged by `renew`. An owner that cannot be heard
+any more loses its shards when that time is over, as other members count it, and one of them may
 claim them. So that there are never two senders, `ShardStore.sure_until` is an instant on the
 owner's monotonic clock, `MARGIN_S` before the lease could end, counted from before the message that
 prolonged it was sent: nothing is sent to a host of the shard after it. The next owner gets
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from .base import Batch, Committed, ShardStore, WorkerCard
 
-LEASE_S = 15.0  # by the clock of the store
+LEASE_S = 15.0  # since the last renewal, as another member counts it
 RENEW_S = 5.0  # between two renewals
 MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
 
@@ -143,7 +143,7 @@ class Fleet(Protocol):
         """
 
     def heard(self, within_s: float) -> list[WorkerCard]:
-        """Return the cards that were renewed lately, by the clock of the store."""
+        """Return the cards that were renewed lately, by what this process can know."""
 
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""

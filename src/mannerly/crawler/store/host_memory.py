@@ -44,10 +44,10 @@ has learned nothing does not make it younger. Lessons of private hosts are used 
 (`usable`), because ports change owners.
 
 **Time.** Nothing here is an instant: waits and ages are seconds from the moment of the call, so no
-two clocks are compared. A server dates them by its own clock and ignores `now`. A file of this
-machine uses `now.mono` within one boot of the machine; after a reboot a wait is served in full, a
-day at most. A wall clock that is set neither shortens nor prolongs a wait; the age of a lesson is
-read from it.
+two clocks are compared. In a server they are dated by the monotonic clocks of those who write them,
+and `now` is ignored. A file of this machine uses `now.mono` within one boot of the machine; after a
+reboot a wait is served in full, a day at most. A wall clock that is set neither shortens nor
+prolongs a wait; the age of a lesson is read from it.
 
 **Callers that are stopped.** A process may be stopped, or wait for its turn to write, after it has
 read the clock: then `now` is older than what others have written since. A sign of life from after

@@ -179,6 +179,22 @@ class MemoryHosts:
         """Return nothing: no one else writes to this memory."""
         return []
 
+    def dead(self, now: Now) -> set[str]:
+        """Return the holders that are dead and still known."""
+        return {holder for holder in self._data.holders if self._alive(holder, now) is None}
+
+    def remove_dead(self, now: Now) -> None:
+        """Forget dead holders: their hosts are free after the gap in force, counted from now."""
+        dead = self.dead(now)
+        for holder in dead:
+            self.withdraw(holder, list(self._data.wishes), now)
+            del self._data.holders[holder]
+        for host, lease in list(self._data.leases.items()):
+            if lease.holder in dead:
+                stored = after_death(self._budget(host, now), host, lease.gap_s)
+                self._data.budgets[host] = DatedBudget(stored, now)
+                self._free(host, now)
+
     def close(self) -> None:
         """Do nothing: the memory stays."""
 
@@ -196,8 +212,7 @@ class MemoryHosts:
     def _end(self, holder: str, now: Now) -> None:
         """A host was taken over from this holder: if it is dead, no late beat brings it back."""
         if holder in self._data.holders and self._alive(holder, now) is None:
-            known, beat = self._data.holders[holder]
-            self._data.holders[holder] = known, beat - self.times.lease_s
+            del self._data.holders[holder]
 
     def _holds(self, holder: str, host: str) -> bool:
         lease = self._data.leases.get(host)

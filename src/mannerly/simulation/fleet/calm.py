@@ -130,11 +130,15 @@ class Calm:
         if self._last_renewal <= self._renewed_at or not self._server.is_up:
             return
         self._renewed_at = self._last_renewal
-        names, shards = [], []
+        names: list[str] = []
+        shards: list[str | int] = []
         for member in self._members:
             if member.is_alive and not member.is_watchful:
-                names.append(member.store.fleet.member)
-                shards += [member.store.keys.shard(number) for number in member.owned]
+                stamp = member.store.ages.stamp(self._renewed_at)
+                names += [member.store.fleet.member, stamp]
+                for store in member.store.fleet.claimed.values():
+                    key = member.store.keys.shard(store.number)
+                    shards += [key, stamp, store.clock_ms(self._renewed_at)]
         self._server.prolong(self._renewed_at, names, shards, self._store.keys.cards)
 
     # ------------------------------------------------------------------ what it stands in for
@@ -196,9 +200,8 @@ class Calm:
             return
         self.catch_up()
         states = [self._store.keys.shard(each) for each in range(self._store.manifest.shards)]
-        is_free, is_claimable = self._server.claimable(states)
-        heard_since = self._store.wall() - SILENT_S
-        names = sorted(card.id for card in self._store.workers() if card.seen_at > heard_since)
+        is_free, is_claimable = self._server.claimable(states, self._store.ages)
+        names = sorted(card.id for card in self._store.cards.heard(SILENT_S))
         part, rest = divmod(self._store.manifest.shards, max(1, len(names)))
         parts = {name: part + (place < rest) for place, name in enumerate(names)}
         now = self._clock.now

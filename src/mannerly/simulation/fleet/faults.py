@@ -32,6 +32,10 @@ COMMIT_S = 1.0  # from an answer to its commit, at most
 LEARN_S = RENEW_S + COMMIT_S  # until an owner that runs learns that the server has forgotten writes
 TELL_S = 2 * LEARN_S  # from the end of a disturbance until a wait is told and heard
 _OF_THE_SERVER = (Fault.RESTART, Fault.FORGET, Fault.AWAY, Fault.UNKNOWN_OWNER, Fault.FAILOVER)
+_OF_ITS_CLOCK = (Fault.CLOCK, Fault.DRIFT)
+STEPS_S = (60.0, -60.0, 3600.0, -3600.0)
+DRIFTS = (0.05, -0.05, 0.0)
+TAKEOVER_S = 60.0  # after the death of a member, whatever the server's clock does
 _OF_ALL = 0.3  # how often something that can happen to one link happens to all of them
 _REPLICA_S = 8.0  # that a member reaches a read-only replica after a failover, at most
 
@@ -72,6 +76,8 @@ class FleetFaults:
         self._unheard: list[tuple[float, float]] = []  # times in which the server hears no member
         self._forgotten: list[tuple[float, float]] = []  # times of which it may know nothing
         self._spoiled: list[_Spoiled] = []  # of all links
+        self._restarts: list[float] = []
+        self.late_takeovers = 0  # members that were lost and whose shards were left alone
 
     # ------------------------------------------------------------------ what they excuse
 
@@ -128,6 +134,8 @@ class FleetFaults:
         member = self._rng.choice(alive) if number is None else self._members[number]
         if fault in _OF_THE_SERVER:
             self._meet_all(fault)
+        elif fault in _OF_ITS_CLOCK:
+            self._set_clock(fault)
         elif fault is Fault.JOIN:
             self._join()
             self._disturbed([member], self._clock.now)
@@ -150,6 +158,7 @@ class FleetFaults:
         match fault:
             case Fault.KILL:
                 member.unheard.append((now - COMMIT_S, inf))
+                self._expect_takeover(member)
                 member.kill()
                 self._disturbed([member], now)
             case Fault.STOP:
@@ -167,6 +176,7 @@ class FleetFaults:
         match fault:
             case Fault.RESTART:
                 self._server.restart(loses_last_second=False)
+                self._restarts.append(now)
             case Fault.FORGET:
                 self._forget()
             case Fault.UNKNOWN_OWNER:
@@ -181,11 +191,39 @@ class FleetFaults:
                 until = self._fail_over()
         self._disturbed(self._alive, until)
 
+    def _set_clock(self, fault: Fault) -> None:
+        """Set the clock of the server, or have it drift. No member is met, and nothing excused."""
+        if fault is Fault.CLOCK:
+            self._server.set_clock(self._rng.choice(STEPS_S))
+        else:
+            self._server.set_clock(0.0, self._rng.choice(DRIFTS))
+
+    def _expect_takeover(self, member: SimulatedMember) -> None:
+        """See to it that the shards of a member that is killed now have other owners soon."""
+        states = {member.store.keys.shard(number) for number in member.owned}
+        died_at, name = self._clock.now, member.store.fleet.member
+
+        def look() -> None:
+            is_late = any(self._server.owner_of(state) == name for state in states)
+            if is_late and self._alive and not self._was_disturbed(died_at):
+                self.late_takeovers += 1
+
+        self._at(died_at + TAKEOVER_S, look)
+
+    def _was_disturbed(self, since: float) -> bool:
+        """Return whether the server, or every member, met a fault that delays a takeover."""
+        spans = chain(self._unheard, self._forgotten, ((at, at) for at in self._restarts))
+        return any(last >= since - TAKEOVER_S for _, last in spans) or all(
+            any(last >= since for _, last in each.unheard) for each in self._alive
+        )
+
     def _fail_over(self) -> float:
         """Lose the server, and have its replica take its place; return when all have found it."""
         rng, server, now = self._rng, self._server, self._clock.now
         lost_s = [rng.choice([0.0, rng.uniform(0.0, LAG_S)]) for _ in range(server.servers)]
         server.fail_over(lost_s)
+        self._restarts.append(now)
+        server.set_clock(rng.choice([0.0, rng.uniform(-3600.0, 3600.0)]))  # that of the replica
         server.is_up, server.is_refusing = False, rng.random() < 0.5
         back_at = now + rng.choice([rng.uniform(0.0, 1.0), rng.uniform(1.0, 2 * LEASE_S)])
         self._at(back_at, self._come_back)
@@ -239,6 +277,7 @@ class FleetFaults:
         if self.calm is not None:
             self.calm.catch_up()
         self._server.restart(loses_last_second=True)
+        self._restarts.append(now)
         self._forget_since(now - 2 * COMMIT_S, now)
         self._disturbed(self._alive, now)
 

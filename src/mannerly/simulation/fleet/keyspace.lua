@@ -658,9 +658,10 @@ local function packed_answer(command)
 end
 
 return {
-  -- Run several commands at one instant; return their answers.
-  exchange = function(packed, at_s)
-    now_s = at_s
+  -- Run several commands at one instant, at which the server's clock shows something else; return
+  -- their answers.
+  exchange = function(packed, at_s, shown_s)
+    now_s = shown_s
     local commands, is_kept = commands_of(packed)
     local count, before = #commands, noted
     local out = {FIXED_LIST[count] or long(count, 0xdc, 0xdd)}
@@ -679,21 +680,23 @@ return {
   -- long enough ago to be on disk, so it is not noted in the journal.
   prolong = function(packed)
     local A = unpack_at(packed, 1)
-    local ends, now = A.now + A.ttl, text_of(A.now)
-    for _, key in ipairs(A.shards) do
+    local now = text_of(A.now)
+    for i = 1, #A.shards, 3 do
+      local key, beat, clock = A.shards[i], A.shards[i + 1], A.shards[i + 2]
       local value = read(key, HASH)
       local state = value.of
-      if not state['until'] then error(key .. ' has no owner, and is renewed by a calm one', 0) end
-      if tonumber(state['until']) < ends then
-        state['until'], value.changes = text_of(ends), value.changes + 1
+      if not state.token then error(key .. ' has no owner, and is renewed by a calm one', 0) end
+      if tonumber(state.clock) < clock then
+        state.beat, state.beat_at, state.clock = beat, now, text_of(clock)
+        value.changes = value.changes + 1
       end
     end
     local cards = read(A.cards, HASH)
-    for _, name in ipairs(A.members) do
-      local card = cards and cards.of[name]
-      local seen = card and string.find(card, ' ', 1, true)
-      if seen and tonumber(sub(card, 1, seen - 1)) < A.now then
-        cards.of[name], cards.changes = now .. sub(card, seen, -1), cards.changes + 1
+    for i = 1, #A.members, 2 do
+      local name, stamp = A.members[i], A.members[i + 1]
+      local _, before, text = string.match(cards and cards.of[name] or '', '^(%d+) (%S+) (.*)$')
+      if before and tonumber(string.match(before, '%d+$')) < tonumber(string.match(stamp, '%d+$')) then
+        cards.of[name], cards.changes = now .. ' ' .. stamp .. ' ' .. text, cards.changes + 1
       end
     end
   end,

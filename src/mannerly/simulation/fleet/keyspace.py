@@ -49,10 +49,16 @@ class Keyspace:
         self.be_replica = parts[b"be_replica"]  # refuse to write, or do not
         self.forget_scripts = parts[b"forget_scripts"]
 
-    def exchange(self, commands: Sequence[Command], now: float) -> list[Any]:
-        """Run commands and scripts at an instant; return their answers, a ServerError for some."""
+    def exchange(
+        self, commands: Sequence[Command], now: float, shown: float | None = None
+    ) -> list[Any]:
+        """Run commands and scripts at an instant; return their answers, a ServerError for some.
+
+        `shown`: what the server's clock shows then, if it is wrong.
+        """
+        clock = now if shown is None else shown
         try:
-            answers = _decode(self._exchange(_encode(commands), now))
+            answers = _decode(self._exchange(_encode(commands), now, clock))
         except luajit21.LuaError as error:
             text = str(error)
             raise (NotImplementedError(text) if "has no command" in text else error) from None

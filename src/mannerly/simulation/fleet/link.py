@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mannerly.crawler.store.valkey.address import Address
+    from mannerly.crawler.store.valkey.ages import Ages
     from mannerly.crawler.store.valkey.client import Command
 
     from .aside import Aside
@@ -58,10 +59,11 @@ class ModelLink(ValkeyServer):
         *,
         mono: Callable[[], float],
         wall: Callable[[], float],
+        ages: Ages,
         at: Callable[[float, Callable[[], None]], None],
         seed: str = "",
     ) -> None:
-        super().__init__(address, mono=mono, wall=wall)
+        super().__init__(address, mono=mono, wall=wall, ages=ages)
         self.cut = Cut.NONE
         self.busy_until = 0.0
         self.aside: Aside | None = None  # in which its member waits for an answer

@@ -30,6 +30,8 @@ class Fault(Enum):
     # A member joins and claims; the server forgets that, and the member is stopped before it learns
     # so: it takes itself for the owner.
     UNKNOWN_OWNER = "unknown owner"
+    CLOCK = "clock"  # of the server: it is set ahead or back by a minute or an hour
+    DRIFT = "drift"  # of the server's clock: it gains or loses 5 % from now on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from unittest.mock import patch
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
-from mannerly.crawler.store.valkey import batches, leases, outbox
-from mannerly.crawler.store.valkey.host_codec import pack_host
+from mannerly.crawler.store.valkey import batches, leases, outbox, reader
+from mannerly.crawler.store.valkey.claims import Claims
+from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server
 from mannerly.crawler.store.valkey.reminders import Reminders
 from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import HostRecord
     from mannerly.crawler.store.base import ShardOptions, WorkerCard
-    from mannerly.crawler.store.valkey.client import Call, Command, ValkeyServer
+    from mannerly.crawler.store.ranges import Notes
+    from mannerly.crawler.store.valkey.client import Call, Command
+    from mannerly.crawler.store.valkey.host_codec import Clocks
     from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
@@ -65,10 +68,34 @@ def _replaced(patches: Sequence[tuple[Any, str, Callable[..., Any]]]) -> Iterato
         yield
 
 
-def _forgetful(record: HostRecord, server: ValkeyServer) -> str:
+def _forgetful(record: HostRecord, ahead_s: float, clock_s: float) -> str:
     """Keep a host's record without the instants at which it may be contacted again."""
     free = record._replace(next_at=0.0, blocked_until=0.0, breaker_until=0.0)
-    return pack_host(free, server)
+    return pack_host(free, ahead_s, clock_s)
+
+
+# The condition of `claim.lua` for an owner that stays, and the end of its lease by a clock.
+_IS_OVER = "if token ~= '' and A.over ~= token .. ' ' .. beat"
+_UNTIL = "tonumber(redis.call('HGET', S, 'beat_at')) + 15000"
+
+
+def _always_over(self: Claims, shard: int, lease_s: float, now: Instant) -> str:  # noqa: ARG001
+    """Leave it to the script whether a lease is over."""
+    token, beat = self._owners.get(shard, ("", ""))
+    return f"{token} {beat}" if token else ""
+
+
+def _aged_by_the_server(
+    data: bytes, key: str, clocks: Clocks, notes: Notes | None = None
+) -> HostRecord:
+    """Read the age of a record from the clock of the server."""
+    record = unpacked_on_server(data, key, notes)
+    if not record.updated_at:
+        return record
+    age_s = max(0.0, clocks.wall - (record.updated_at - clocks.ahead_s))
+    right = unpack_host(data, key, clocks, notes)
+    counted_s = clocks.mono + clocks.clock_s - record.updated_mono
+    return right._replace(updated_mono=right.updated_mono - max(0.0, age_s - counted_s))
 
 
 _claim = leases.ValkeyFleet.claim
@@ -155,7 +182,7 @@ PLANTED = (
     Planted(
         "no fencing",
         edits=(
-            ("if held[2] ~= A.token then return {0, now, 0, 0, 0} end", ""),
+            ("if held[2] ~= A.token then return {0, now, 0, 0, run, clock} end", ""),
             ("if held[2] ~= A.token then\n", "if false then\n"),
             ("if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then", "if false then"),
         ),
@@ -163,8 +190,28 @@ PLANTED = (
     ),
     Planted(
         "leases by the client's clock",
-        edits=(("local now = now_ms()", "local now = A.wall or now_ms()"),),
-        patches=((ModelLink, "_run", _with_own_time),),
+        edits=(
+            (_IS_OVER, "if token ~= '' and A.wall < " + _UNTIL),
+            ("local now = now_ms()", "local now = A.wall or now_ms()"),
+        ),
+        patches=((ModelLink, "_run", _with_own_time), (Claims, "over", _always_over)),
+    ),
+    Planted(
+        "leases by the server's clock",
+        edits=((_IS_OVER, "if token ~= '' and now_ms() < " + _UNTIL),),
+        patches=((Claims, "over", _always_over),),
+        kinds=(Fault.CLOCK,),
+    ),
+    Planted(
+        "no takeover while the server's clock is behind",
+        edits=((_IS_OVER, _IS_OVER + " or (token ~= '' and now_ms() < " + _UNTIL + ")"),),
+        kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
+    ),
+    Planted(
+        "waits by the server's clock",
+        patches=((reader, "unpack_host", _aged_by_the_server),),
+        kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
+        plan=LONG_WAITS,
     ),
     Planted(
         "next instant not kept",
@@ -183,7 +230,7 @@ PLANTED = (
     ),
     Planted(
         "no hold after a restart",
-        edits=(("if tonumber(held[6]) > now then", "if false then"),),
+        edits=(("if is_held_back then return", "if false then return"),),
         kinds=(Fault.UNKNOWN_OWNER,),
     ),
     Planted(

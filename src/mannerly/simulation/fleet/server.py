@@ -1,4 +1,4 @@
-"""A modelled server: a keyspace, the real scripts, a clock, and what can happen to a server.
+"""A modelled server: a keyspace, the real scripts, a clock that may be set, and what can happen.
 
 Scripts run in a real Lua interpreter of the version that servers have (5.1; `keyspace`). A script
 runs whole at one instant, as on a real server.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.fetch.fake import VirtualClock
+    from mannerly.crawler.store.valkey.ages import Ages
     from mannerly.crawler.store.valkey.client import Command
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
@@ -44,6 +45,9 @@ class ModelServer:
         self.run = 1
         self.calls = 0
         self._clock = clock
+        self._ahead_s = self._drift = 0.0  # of its clock, and how that grows
+        self._drifts_since = clock.now
+        self.run_since = clock.now
         self._keys = Keyspace()
         self._edits = edits
         self._post = script("post").digest
@@ -71,7 +75,22 @@ class ModelServer:
         for command in commands:
             if command[0] == "EVALSHA" and command[1] == self._post:
                 self.mailed.add(str(command[3]))
-        return self._keys.exchange(commands, EPOCH_S + self._clock.now)
+        return self._exchange(commands)
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        return self._keys.exchange(commands, EPOCH_S + self._clock.now, self.time)
+
+    @property
+    def time(self) -> float:
+        """Return what the clock of the server shows."""
+        now = self._clock.now
+        return EPOCH_S + now + self._ahead_s + self._drift * (now - self._drifts_since)
+
+    def set_clock(self, by_s: float, drift: float | None = None) -> None:
+        """Set the clock of the server ahead or back; it gains `drift` seconds a second from now."""
+        self._ahead_s = self.time - EPOCH_S - self._clock.now + by_s
+        self._drift = self._drift if drift is None else drift
+        self._drifts_since = self._clock.now
 
     def answers_of_replica(self, commands: Sequence[Command]) -> list[Any]:
         """Run the commands of one exchange on a replica, which refuses to write."""
@@ -80,7 +99,7 @@ class ModelServer:
         self._keys.be_replica(True)
         self._keys.tell(self.replica_id)
         try:
-            return self._keys.exchange(commands, EPOCH_S + self._clock.now)
+            return self._exchange(commands)
         finally:
             self._keys.be_replica(False)
             self._keys.tell(self.run_id)
@@ -103,38 +122,46 @@ class ModelServer:
     def _begin_run(self) -> None:
         self._keys.forget_scripts()
         self.run += 1
+        self.run_since = self._clock.now
         self._keys.tell(self.run_id)
 
     def replicate(self) -> None:
         """Have everything so far on disk and on the replica."""
         self._keys.replicate()
 
-    def prolong(self, at: float, members: Sequence[str], shards: Sequence[str], cards: str) -> None:
-        """Prolong the leases of members, and renew their cards, as their renewals did at `at`."""
+    def prolong(
+        self, at: float, members: Sequence[str], shards: Sequence[str | int], cards: str
+    ) -> None:
+        """Renew leases and cards, as the renewals of their members did at `at`.
+
+        `members` has names and stamps, `shards` keys, beats and clocks.
+        """
         assert at <= self._clock.now - SAVED_EVERY_S, "it is on disk"
         self._save()
-        now_ms, ttl_ms = int((EPOCH_S + at) * 1000), int(LEASE_S * 1000)
-        self._keys.prolong(
-            {"now": now_ms, "ttl": ttl_ms, "members": members, "shards": shards, "cards": cards}
-        )
+        now_ms = int((self.time - self._clock.now + at) * 1000)
+        self._keys.prolong({"now": now_ms, "members": members, "shards": shards, "cards": cards})
 
     def owner_of(self, state: str) -> str:
         """Return the name of the member that has, or had, a shard."""
         owner: bytes | None = self._keys.run("HGET", state, "member")
         return (owner or b"").decode()
 
-    def claimable(self, states: Sequence[str]) -> tuple[bool, bool]:
+    def claimable(self, states: Sequence[str], ages: Ages) -> tuple[bool, bool]:
         """Return whether a shard has no owner, and whether a claim of one could succeed now.
 
         A claim fails for one lease after the first one that follows a restart.
         """
         rows = self._keys.exchange(
-            [("HMGET", state, "token", "until", "run", "hold") for state in states], 0.0
+            [("HMGET", state, "token", "beat", "run", "hold") for state in states], 0.0
         )
-        now_ms = int((EPOCH_S + self._clock.now) * 1000)
-        run = self.run_id.encode()
-        free = [row for row in rows if not row[0] or int(row[1] or 0) <= now_ms]
-        return bool(free), any(row[2] != run or int(row[3] or 0) <= now_ms for row in free)
+        now, run = self._clock.now, self.run_id.encode()
+        free = [
+            row
+            for row in rows
+            if not row[0] or ages.age_s((row[1] or b"").decode(), now) >= LEASE_S
+        ]
+        is_settled = now - self.run_since >= LEASE_S
+        return bool(free), any(is_settled or (row[2] == run and row[3] == b"0") for row in free)
 
     def flush(self) -> None:
         """Forget everything."""

@@ -11,7 +11,7 @@ real files, in a folder for each member. The same seed gives the same run.
 What can happen (`plan.Fault`): a member is killed, or stopped for a while and woken; its link is
 cut in one direction or both, slow, or breaks in the middle of exchanges; a member joins; the server
 is restarted, with or without its last second, is away for a while, or is lost and replaced by its
-replica. Wall clocks of members are wrong by hours.
+replica. Wall clocks of members are wrong by hours; the clock of the server is set and drifts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import WorkerCard
-from mannerly.crawler.store.valkey import crawl, leases
+from mannerly.crawler.store.valkey import cards, leases
 from mannerly.crawler.store.valkey.address import parse
+from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
 from mannerly.crawler.web.scope import ScopeMode
@@ -140,6 +141,7 @@ class World:
         self._aimed: list[tuple[float, Fault]] = []  # for the next request after an instant
         self._order = count()
         self._numbers = count()
+        self._boots = count()
         self._create()
         self._calm: Calm | None = None
         if plan.is_calm:
@@ -178,11 +180,13 @@ class World:
         self.server.replicate()  # else a failover in the first seconds could lose the whole crawl
 
     def _link(self, clocks: MachineClocks) -> ModelLink:
+        boot = next(self._boots)
         return ModelLink(
             self.server,
             parse(LOCATION),
             mono=clocks.now,
             wall=clocks.wall,
+            ages=Ages(f"boot-{boot}", origin_s=1000.0 * boot),
             at=self.at,
             seed=f"{self._seed} {len(self.members)}",
         )
@@ -335,7 +339,7 @@ class World:
             refused_writes=sum(member.worker.lost for member in self.members),
             calls=self.server.calls,
             fingerprint=self._servers.seen.fingerprint,
-            broken=self.judge.broken,
+            broken=self.judge.broken + Counter(takeover=self._faults.late_takeovers),
             errors=[member.error for member in self.members if member.error],
         )
 
@@ -370,7 +374,7 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
     with (
         TemporaryDirectory(prefix="mannerly-fleet-", dir=_in_memory()) as folder,
         patch.object(leases, "uuid4", _tokens(seed)),
-        patch.object(crawl, "_read_card", lru_cache(_CARDS)(crawl._read_card)),
+        patch.object(cards, "_read_card", lru_cache(_CARDS)(cards._read_card)),
     ):
         world = World(plan, seed=seed, folder=Path(folder), edits=edits)
         try:

@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Candidate, PageRecord
 
-    from .client import Payload, ValkeyServer
+    from .client import Payload
     from .writes import Answer
 
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
 NOT_FAILED = "plc"  # the kinds of records of URLs that have not failed (`kind_letters`)
 
 
-def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Payload:
-    """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit."""
+def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: float) -> Payload:
+    """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit.
+
+    `ahead_s`, `clock_s`: how far the clocks of server and shard are ahead of ours (`host_codec`).
+    """
     hosts: dict[str, int] = {}
     retries = [
         each
@@ -53,8 +56,8 @@ def commit_payload(batch: Batch, round_number: int, server: ValkeyServer) -> Pay
         "dropped": dropped,
         "found": found,
         "hosts": list(hosts),
-        "records": flat((each.host, pack_host(each, server)) for each in batch.hosts),
-        "robots": flat((name, pack_robots(each, server)) for name, each in batch.robots.items()),
+        "records": flat((each.host, pack_host(each, ahead_s, clock_s)) for each in batch.hosts),
+        "robots": flat((name, pack_robots(each, ahead_s)) for name, each in batch.robots.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
         "sg": flat((name, str(length)) for name, length in batch.segments.items()),
         "round": max([round_number, *rounds]),

@@ -25,6 +25,7 @@ from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
 from .address import AddressRefused, password_of, require_safe
+from .ages import Ages
 from .scripts import script
 from .sentinel import Sentinels
 
@@ -93,6 +94,7 @@ class ValkeyServer:
         timeout_s: float = TIMEOUT_S,
         mono: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        ages: Ages | None = None,
     ) -> None:
         self.address = address
         self.run = ""  # of the server, or of all of a cluster; "" before the first connection
@@ -104,6 +106,7 @@ class ValkeyServer:
         self._timeout_s = timeout_s
         self.mono = mono
         self.wall = wall
+        self.ages = ages or Ages()
         self.place = address  # of the server itself, which sentinels may have named
         self.primary = ""  # of a server that is a replica: where its primary is
         self._sentinels = Sentinels(address) if address.sentinels else None
@@ -236,10 +239,6 @@ class ValkeyServer:
         if isinstance(nodes, StoreError):
             raise nodes
         return [info(each) for each in nodes.values()]
-
-    def now(self) -> float:
-        """Return the server's time, by our clock and what is known of the difference."""
-        return self.wall() + self.ahead_s
 
     def saw(self, server_ms: int, asked_at: float) -> None:
         """Learn the difference of the clocks: the server's time, and our wall time before."""

@@ -10,6 +10,7 @@ crawl is alone, as on a disk.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
@@ -29,40 +30,31 @@ from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 
 from .address import parse
+from .cards import CLOCKS_S, Cards
 from .client import ScriptRefused, ValkeyServer
-from .hashes import pairs
 from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
 from .mailbox import Mailbox
 from .manifest import pack_manifest, unpack_manifest
-from .packing import Poisoned, text_of, unpack_letter
+from .packing import Poisoned, unpack_letter
 from .reader import ValkeyReader
 from .reminders import Reminders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
     from mannerly.crawler.store.base import ShardOptions
 
-    from .client import Payload
+    from .client import Call, Payload
     from .shard import ValkeyShard
 
-_CLOCKS_AGREE_S = 2.0
+_CLOCKS_MS = int(CLOCKS_S * 1000)
 _PIECE = 500  # letters, or scripts of one exchange
-
-
-_decode_card = msgspec.json.Decoder(WorkerCard).decode
-
-
-def _read_card(value: bytes) -> tuple[WorkerCard, float]:
-    """Return a card as it is kept, and when it was shown, by the server's clock."""
-    seen_ms, _, text = value.partition(b" ")
-    return _decode_card(text), int(seen_ms) / 1000.0
 
 
 class ValkeyCrawl:
@@ -79,12 +71,12 @@ class ValkeyCrawl:
         self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
         self.mail = Mailbox(server, self.keys, self.mono)
         self.reminders = Reminders(server, self.keys, manifest.id)
+        self.ages = server.ages
+        self.cards = Cards(server, self.keys, manifest.id)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
         self._cards: set[str] = set()
-        # The cards of the last look, by their text, and when they were shown.
-        self._read_cards: dict[bytes, tuple[WorkerCard, float]] = {}
         self._orders: list[tuple[int, Control]] = []
 
     # ------------------------------------------------------------------ creating and opening
@@ -230,7 +222,8 @@ class ValkeyCrawl:
         self._holder = token
 
     def _hold(self, token: str, ttl_ms: int) -> bool:
-        payload: Payload = {"id": self.manifest.id, "token": token, "ttl": ttl_ms}
+        most_ms = self.fleet.ttl_ms + _CLOCKS_MS
+        payload: Payload = {"id": self.manifest.id, "token": token, "ttl": ttl_ms, "most": most_ms}
         return bool(self.server.call("hold", [self.keys.meta, self.keys.cards], payload))
 
     def claim(self, shard: int, options: ShardOptions) -> ValkeyShard:
@@ -243,16 +236,11 @@ class ValkeyCrawl:
             self._hold(self._holder, self.fleet.ttl_ms)
         self.fleet.renew(card, now=self.mono())
 
-    def card_call(self, worker: str, card: WorkerCard | None) -> tuple[str, list[str], Payload]:
+    def card_call(self, worker: str, card: WorkerCard | None) -> Call:
         """Return the call that shows a card, or takes it away."""
-        payload: Payload = {
-            "id": self.manifest.id,
-            "worker": worker,
-            "card": "" if card is None else text_of(card),
-        }
         if card is not None:
             self._cards.add(worker)
-        return "card", [self.keys.meta, self.keys.cards], payload
+        return self.cards.call(worker, card)
 
     def retire(self, worker: str) -> None:
         """Take a worker's card away: it has ended."""
@@ -261,36 +249,25 @@ class ValkeyCrawl:
 
     def workers(self) -> list[WorkerCard]:
         """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        now, shown = self.cards()
-        wall, lease_s, cards = self.wall(), self.fleet.lease_s, []
-        for card, seen_s in shown:
-            age_s = now - seen_s
-            if age_s < lease_s:
-                seen_at = wall - age_s
-                is_agreed = abs(seen_at - card.seen_at) <= _CLOCKS_AGREE_S
-                cards.append(card if is_agreed else card._replace(seen_at=seen_at))
-        return sorted(cards)
-
-    def cards(self) -> tuple[float, list[tuple[WorkerCard, float]]]:
-        """Return the server's time, and all cards with the time at which they were shown."""
-        server_ms, (rows,) = self.server.call_and_ask(
-            ("time", [self.keys.cards], {}), [("HGETALL", self.keys.cards)]
-        )
-        known, self._read_cards = self._read_cards, {}
-        for _, value in pairs(rows):
-            try:
-                self._read_cards[value] = known.get(value) or _read_card(value)
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise Poisoned(f"a card in {self.keys.cards} is damaged ({error})") from None
-        return server_ms / 1000.0, list(self._read_cards.values())
+        return self.cards.alive(self.fleet.lease_s)
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""
         until = self.server.ask("HGET", self.keys.meta, "holds_until")
         if until is not None and int(until) > self.server.time_ms(self.keys.meta):
             return True
-        unclaimed = sum(map(len, self.fleet.unclaimed()))
-        return unclaimed < self.manifest.shards or bool(self.workers())
+        return self._has_owners() or bool(self.workers())
+
+    def _has_owners(self) -> bool:
+        """Return whether a shard seems to have an owner, by the server's clock: for onlookers."""
+        keys = [self.keys.shard(shard) for shard in range(self.manifest.shards)]
+        now_ms, rows = self.server.call_and_ask(
+            ("time", [self.keys.meta], {}), [("HMGET", key, "token", "beat_at") for key in keys]
+        )
+        return any(
+            token and -_CLOCKS_MS < now_ms - int(beat_ms) < self.fleet.ttl_ms
+            for token, beat_ms in rows
+        )
 
     def last_activity(self) -> float:
         """Return the wall time of the last commit, or of the crawl's beginning."""
@@ -303,11 +280,25 @@ class ValkeyCrawl:
 
     def read(self, shard: int) -> ValkeyReader:
         """Open a reader beside the shard's owner."""
-        return ValkeyReader(self.server, self.keys.of_shard(shard, ""), self.clocks, self.folders)
+        clocks = partial(self.clocks, partial(self._clock_ahead_s, shard))
+        return ValkeyReader(self.server, self.keys.of_shard(shard, ""), clocks, self.folders)
 
-    def clocks(self) -> Clocks:
-        """Return this machine's clocks."""
-        return Clocks(self.server, self._boot, self.mono(), self.wall())
+    def clocks(self, clock_ahead_s: Callable[[], float]) -> Clocks:
+        """Return the clocks of this machine, of the server and of a shard."""
+        clock_s = clock_ahead_s()
+        return Clocks(self._boot, self.mono(), self.wall(), self.server.ahead_s, clock_s)
+
+    def _clock_ahead_s(self, shard: int) -> float:
+        """Return how far a shard's clock is ahead of ours, as an onlooker can know it.
+
+        It was kept at the last beat. The time since then is read from the server's clock.
+        """
+        key = self.keys.shard(shard)
+        now_ms, ((clock_ms, beat_ms),) = self.server.call_and_ask(
+            ("time", [key], {}), [("HMGET", key, "clock", "beat_at")]
+        )
+        since_ms = max(0, now_ms - int(beat_ms or now_ms))
+        return float((int(clock_ms or 0) + since_ms) / 1000.0 - self.mono())
 
     def unread(self, shard: int) -> int:
         """Return how many links wait in a shard's inbox."""

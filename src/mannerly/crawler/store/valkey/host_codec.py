@@ -1,14 +1,17 @@
-"""Records of hosts as text, with instants on the server's clock.
+"""Records of hosts as text, with instants on the server's clock and an age on the shard's clock.
 
 A machine's wall clock may be wrong by hours, so an instant that is written by one machine and read
-by another is kept on the server's clock. The reader gets it on its own wall clock, and as an
-instant of its own monotonic clock (`boot`, `updated_mono`), so that it knows how much is left of a
-wait. A record that was made without a boot has no clock to convert from, and stays as it is.
+by another is kept on the server's clock. What is left of a wait does not depend on that clock,
+which may be set: it is the difference between two instants of one record, less the age of the
+record. The age is counted on the clock of the shard (`leases`), which no one can set: that is
+`updated_mono` as it is kept. The reader gets it as an instant of its own monotonic clock. A
+record without an instant of a monotonic clock cannot be converted, and stays as it is.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -20,8 +23,6 @@ from .packing import Poisoned, text_of
 
 if TYPE_CHECKING:
     from mannerly.crawler.store.ranges import Notes
-
-    from .client import ValkeyServer
 
 _INSTANTS = (
     "blocked_until",
@@ -43,24 +44,25 @@ _decode_robots = msgspec.json.Decoder(RobotsRecord).decode
 
 
 class Clocks(NamedTuple):
-    """This machine's clocks, to convert with."""
+    """The clocks of this machine, of the server and of a shard, to convert with."""
 
-    server: ValkeyServer
     boot: str
     mono: float
     wall: float
+    ahead_s: float  # the server's clock, before our wall clock
+    clock_s: float  # the shard's clock, before our monotonic clock
 
 
-def pack_host(record: HostRecord, server: ValkeyServer) -> str:
-    """Return a record as text, its instants on the server's clock."""
-    if not record.boot:
+def pack_host(record: HostRecord, ahead_s: float, clock_s: float) -> str:
+    """Return a record as text; how far the clocks of server and shard are ahead: see `Clocks`."""
+    if not record.updated_mono:
         return text_of(record)
     values: list[Any] = list(record)
-    ahead_s = server.ahead_s
     for place in _PLACES:  # as `_shifted`, in a third of its time: every commit has many records
         if values[place]:
             values[place] += ahead_s
-    values[_BOOT], values[_UPDATED_MONO] = _ON_SERVER, 0.0
+    values[_BOOT] = _ON_SERVER
+    values[_UPDATED_MONO] = max(0.0, round(values[_UPDATED_MONO] + clock_s, 3))
     return text_of(values)
 
 
@@ -73,9 +75,14 @@ def unpack_host(data: bytes, key: str, clocks: Clocks, notes: Notes | None = Non
     record = unpacked_on_server(data, key, notes)
     if record.boot != _ON_SERVER:
         return record
-    record = _shifted(record, -clocks.server.ahead_s)
-    age_s = max(0.0, clocks.wall - record.updated_at)
-    return record._replace(boot=clocks.boot, updated_mono=clocks.mono - age_s)
+    age_s = max(0.0, clocks.mono + clocks.clock_s - record.updated_mono)
+    # Its other instants keep their distance from now, whatever the server's clock shows by now.
+    shown_at = min(clocks.wall, record.updated_at - clocks.ahead_s)
+    return _shifted(record, clocks.wall - age_s - record.updated_at)._replace(
+        updated_at=shown_at,
+        boot=clocks.boot,
+        updated_mono=clocks.mono - (clocks.wall - shown_at),
+    )
 
 
 def unpacked_on_server(data: bytes, key: str, notes: Notes | None = None) -> HostRecord:
@@ -105,19 +112,26 @@ def packed_on_server(record: HostRecord) -> str:
 def merged(known: HostRecord, ours: HostRecord) -> HostRecord:
     """Return what is kept of a host, with what else we know: no wait becomes shorter.
 
-    Both are on the server's clock. The totals are those that are kept.
+    Both are as they are kept. Their waits are compared on the clock of the shard. The totals are
+    those that are kept.
     """
-    waits = {name: max(getattr(known, name), getattr(ours, name)) for name in _WAITS}
-    newer = ours if ours.updated_at > known.updated_at else known
-    if newer is known and all(getattr(known, name) == until for name, until in waits.items()):
+    newer = max(known, ours, key=attrgetter("updated_mono", "updated_at"))
+    ends = {name: max(_end_of(known, name), _end_of(ours, name)) for name in _WAITS}
+    if newer is known and all(_end_of(known, name) == end for name, end in ends.items()):
         return known
+    to_server_s = newer.updated_at - newer.updated_mono
+    waits: dict[str, Any] = {name: end and end + to_server_s for name, end in ends.items()}
     return newer._replace(
         **waits,
         **{name: getattr(known, name) for name in _TOTALS},
-        updated_at=max(known.updated_at, ours.updated_at),
         boot=_ON_SERVER,
-        updated_mono=0.0,
     )
+
+
+def _end_of(record: HostRecord, wait: str) -> float:
+    """Return when a wait ends, on the clock of the shard; 0 if there is none."""
+    until: float = getattr(record, wait)
+    return round(until - record.updated_at + record.updated_mono, 3) if until else 0.0
 
 
 def silent_until(record: HostRecord) -> float:
@@ -125,9 +139,9 @@ def silent_until(record: HostRecord) -> float:
     return max(record.blocked_until, record.next_at, record.breaker_until)
 
 
-def pack_robots(record: RobotsRecord, server: ValkeyServer) -> str:
+def pack_robots(record: RobotsRecord, ahead_s: float) -> str:
     """Return a robots.txt as text."""
-    return text_of(_moved(record, server.ahead_s))
+    return text_of(_moved(record, ahead_s))
 
 
 def unpack_robots(data: bytes, key: str, clocks: Clocks, notes: Notes) -> RobotsRecord | None:
@@ -135,7 +149,9 @@ def unpack_robots(data: bytes, key: str, clocks: Clocks, notes: Notes) -> Robots
     with suppress(msgspec.MsgspecError):
         record = _decode_robots(data)
         if out_of_range(record) is None:
-            return _moved(record, -clocks.server.ahead_s)
+            # One from the future was written before the server's clock was set back: it is new.
+            late_s = max(0.0, record.fetched_at - clocks.ahead_s - clocks.wall)
+            return _moved(record, -clocks.ahead_s - late_s)
     notes.add(f"{key}: the record of a robots.txt: it is fetched again")
     return None
 

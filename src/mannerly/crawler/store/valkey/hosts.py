@@ -2,7 +2,14 @@
 
 The rules are those of `memory_hosts`, on a copy: what a call concerns is read, changed by these
 rules, and written back by one script if it is still as it was read (otherwise again from the
-beginning). So there is one version of the rules, and every call is atomic. Time is the server's.
+beginning). So there is one version of the rules, and every call is atomic.
+
+**Time** is counted as for shards (`ages`): signs of life, budgets and releases carry the stamp of
+the process that wrote them, and a reader knows the least time that has passed since. The clock of
+the server, which may be set, dates lessons only: their age is counted in days.
+
+**Tidying.** A process that joins or gives a sign of life removes dead holders with their leases
+and wishes. Once a day the first one that joins removes what was not used for long.
 
 All keys have one hash tag (`mannerly:{hosts}:…`): hosts are claimed far less often than pages are
 committed, and calls concern many hosts at once.
@@ -18,11 +25,14 @@ import msgspec
 from mannerly.crawler.model import Now
 from mannerly.crawler.store.base import StoreBusy
 from mannerly.crawler.store.host_memory import (
+    DAY_S,
+    PRIVATE_LESSON_S,
     UNREADABLE_WAIT_S,
     Holder,
     HostBudget,
     InUse,
     LeaseTimes,
+    is_private,
 )
 from mannerly.crawler.store.memory_hosts import DatedBudget, HostData, HostLease, MemoryHosts
 from mannerly.crawler.store.ranges import Notes, decode_leniently, mend, out_of_range
@@ -30,12 +40,13 @@ from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at
 
 from .address import parse
 from .client import ValkeyServer
-from .hashes import pairs
+from .hashes import hash_pieces, pairs
 from .keys import PREFIX
 from .packing import text_of
+from .runs import KnownRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from mannerly.crawler.store.host_memory import Claimed
 
@@ -46,6 +57,9 @@ _BUDGETS, _LEASES, _HOLDERS, _WISHES = (_BASE + name for name in ("b", "l", "h",
 _KEYS = (_BUDGETS, _LEASES, _HOLDERS, _WISHES)
 _RUNS = _BASE + "run"
 _TRIES = 50  # of a change that others overtake
+_KEPT_S = 90 * DAY_S  # a lesson that was not used for so long is removed
+_SHORT_S = 60.0  # a wait that is over after so many days
+_OLD_CLOCK = "server"  # the boot of stamps that earlier releases have written
 
 
 class _Kept(NamedTuple):
@@ -63,11 +77,12 @@ class _Kept(NamedTuple):
     breaker_in_s: float | None = None
     learned_s_ago: float = 0.0
     learned_by: str = ""
+    stamp: str = ""  # the same instant as `at`, of the process that wrote it
 
 
 _decode_budget = msgspec.json.Decoder(_Kept).decode
-_decode_lease = msgspec.json.Decoder(tuple[str, float, float]).decode
-_decode_holder = msgspec.json.Decoder(tuple[float, str, str, str]).decode
+_decode_lease = msgspec.json.Decoder(tuple[str, float, float | str]).decode
+_decode_holder = msgspec.json.Decoder(tuple[float | str, str, str, str]).decode
 _decode_wishes = msgspec.json.Decoder(list[str]).decode
 _NOBODY = Holder("", "", "a crawl from before the server's restart", "")
 
@@ -75,29 +90,36 @@ _NOBODY = Holder("", "", "a crawl from before the server's restart", "")
 class ValkeyHosts:
     """A `HostMemory` in a Redis or Valkey server."""
 
-    def __init__(self, url: str, times: LeaseTimes | None = None) -> None:
-        self._server = ValkeyServer(parse(url, needs_name=False))
+    def __init__(
+        self, url: str, times: LeaseTimes | None = None, server: ValkeyServer | None = None
+    ) -> None:
+        self._server = server or ValkeyServer(parse(url, needs_name=False))
         self.location = self._server.address.server
         self.times = times or LeaseTimes()
         self._notes = Notes()
+        self._runs = KnownRuns()
+        self._dead: set[str] = set()  # holders that were seen
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder."""
-        del now  # the server has its own clock
+        del now  # see `_read`
         self._change([], lambda memory, now: memory.join(holder, now))
+        self._remove_dead()
+        self._expire()
 
     def renew(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
         """Give a sign of life, and write some budgets."""
         del now
         hosts = [each.host for each in budgets]
         self._change(hosts, lambda memory, now: memory.renew(holder, budgets, now))
+        self._remove_dead()
 
     def claim(self, holder: str, hosts: Mapping[str, float], now: Now) -> dict[str, Claimed]:
         """Ask for hosts."""
         del now
 
         def ask(memory: MemoryHosts, now: Now) -> dict[str, Claimed]:
-            if self._hold_s <= 0.0:
+            if not self._is_held_back:
                 return memory.claim(holder, hosts, now)
             mine = memory.in_use(hosts, now)
             known = {
@@ -138,14 +160,7 @@ class ValkeyHosts:
     def leave(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
         """Write these budgets, give all hosts back and take all wishes back."""
         del now
-        hosts = {each.host for each in budgets}
-        for host, value in pairs(self._server.ask("HGETALL", _LEASES)):
-            lease = self._decoded(_decode_lease, value, _LEASES)
-            if lease is not None and lease[0] == holder:
-                hosts.add(host.decode())
-        for host, value in pairs(self._server.ask("HGETALL", _WISHES)):
-            if holder in (self._decoded(_decode_wishes, value, _WISHES) or ()):
-                hosts.add(host.decode())
+        hosts = {each.host for each in budgets} | self._hosts_of([holder])
         self._change(sorted(hosts), lambda memory, now: memory.leave(holder, budgets, now))
 
     def budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
@@ -183,9 +198,11 @@ class ValkeyHosts:
         """
         for _ in range(_TRIES):
             now, before = self._read(hosts)
-            data = self._data(before, now)
-            answer = change(MemoryHosts(self.location, self.times, data), now)
-            changes = _differences(before, _values(data))
+            data, read = self._data(before, now)
+            memory = MemoryHosts(self.location, self.times, data)
+            self._dead = memory.dead(now)
+            answer = change(memory, now)
+            changes = _differences(before, self._values(before, read, data, now))
             if not changes or self._server.call("hosts", _KEYS, {"changes": changes}):
                 return answer
         raise StoreBusy(f"{self.location} is changed by others all the time: try again")
@@ -198,22 +215,24 @@ class ValkeyHosts:
         commands: list[tuple[str, ...]] = [("HGETALL", _HOLDERS)]
         if names:
             commands += [("HMGET", key, *names) for key in (_BUDGETS, _LEASES, _WISHES)]
-        ttl = {"ttl": int(self.times.lease_s * 1000)}
-        (server_ms, hold_ms), (holders, *rows) = self._server.call_and_ask(
-            ("hosts_run", [_RUNS], ttl), commands
+        mono = self._server.mono
+        runs = {"runs": self._runs.settled(self.times.lease_s, mono())}
+        (server_ms, run, is_held_back), (holders, *rows) = self._server.call_and_ask(
+            ("hosts_run", [_RUNS], runs), commands
         )
-        self._hold_s = hold_ms / 1000.0
+        self._runs.saw(0, run.decode(), mono())
+        self._is_held_back = bool(is_held_back)
         found: list[dict[str, bytes]] = [
             {host: value for host, value in zip(names, row, strict=True) if value is not None}
             for row in rows
         ]
         budgets, leases, wishes = found or [{}, {}, {}]
         alive = {name.decode(): value for name, value in pairs(holders)}
-        now = Now(server_ms / 1000.0, server_ms / 1000.0)
         kept = [budgets, leases, alive, wishes]
         for key, values in zip(_KEYS, kept, strict=True):
             self._remove_bytes(key, values)
-        return now, kept
+        # Every stamp that was read was made before: the clock is read last.
+        return Now(mono(), server_ms / 1000.0), kept
 
     def _remove_bytes(self, key: str, values: dict[str, bytes]) -> None:
         """Remove values that are no text: a script cannot compare them with what was read."""
@@ -222,36 +241,46 @@ class ValkeyHosts:
             self._server.change("HDEL", key, name)
             self._notes.add(f"{self.location}: removed {name!r} from {key}: it is no text")
 
-    def _data(self, kept: list[dict[str, bytes]], now: Now) -> HostData:
-        """Return values of the server as `memory_hosts` has them, without those of no sense."""
+    def _data(self, kept: list[dict[str, bytes]], now: Now) -> tuple[HostData, HostData]:
+        """Return values of the server as `memory_hosts` has them, without those of no sense.
+
+        Their instants are on our monotonic clock. The second part has those that are sound, to
+        tell what is replaced afterwards.
+        """
         budgets, leases, holders, wishes = kept
-        data = HostData()
+        data, sound = HostData(), HostData()
         for host, value in budgets.items():
-            known = self._budget(host, value, now)
-            budget = HostBudget._make((host, *known[1:]))
-            data.budgets[host] = DatedBudget(budget, Now(known.at, known.at))
+            known, is_sound = self._budget(host, value, now)
+            at = Now(self._instant(known.stamp or known.at, now), known.at)
+            data.budgets[host] = DatedBudget(HostBudget._make((host, *known[1:-1])), at)
+            if is_sound:
+                sound.budgets[host] = data.budgets[host]
         for host, value in leases.items():
             if (lease := self._decoded(_decode_lease, value, _LEASES)) is not None:
-                data.leases[host] = HostLease(*lease)
+                freed_at = self._instant(lease[2], now) if lease[2] else 0.0
+                data.leases[host] = sound.leases[host] = HostLease(lease[0], lease[1], freed_at)
         for name, value in holders.items():
             if (holder := self._decoded(_decode_holder, value, _HOLDERS)) is not None:
-                data.holders[name] = Holder(name, *holder[1:]), holder[0]
+                known_at = Holder(name, *holder[1:]), self._instant(holder[0], now)
+                data.holders[name] = sound.holders[name] = known_at
         for host, value in wishes.items():
             if (names := self._decoded(_decode_wishes, value, _WISHES)) is not None:
                 data.wishes[host] = names
-        return data
+        return data, sound
 
-    def _budget(self, host: str, value: bytes, now: Now) -> _Kept:
+    def _budget(self, host: str, value: bytes, now: Now) -> tuple[_Kept, bool]:
+        """Return a budget, and whether it was sound: else it was mended, and is written so."""
         with suppress(msgspec.MsgspecError):
             known = _decode_budget(value)
             if out_of_range(known) is None:
-                return known
+                return known, True
         try:
             known, wrong = mend(decode_leniently(value), _Kept)
         except ValueError:
-            known, wrong = _Kept(now.mono), "unreadable"
+            stamp = self._server.ages.stamp(now.mono)
+            known, wrong = _Kept(now.wall, stamp=stamp), "unreadable"
         self._notes.add(f"{self.location}: {_BUDGETS}: {host}: {wrong}")
-        return known
+        return known, False
 
     def _decoded(self, decode: Callable[[bytes], T], value: bytes, key: str) -> T | None:
         """Return a value; None for one that cannot be read, which the next change removes."""
@@ -261,23 +290,80 @@ class ValkeyHosts:
             self._notes.add(f"{self.location}: left out a value in {key} ({error})")
             return None
 
+    def _instant(self, stamp: float | str, now: Now) -> float:
+        """Return the latest instant of our clock at which a stamp can have been made."""
+        text = stamp if isinstance(stamp, str) else f"{_OLD_CLOCK}:{int(stamp * 1000)}"
+        return now.mono - self._server.ages.age_s(text, now.mono)
 
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    def _values(
+        self, before: list[dict[str, bytes]], read: HostData, data: HostData, now: Now
+    ) -> list[dict[str, str]]:
+        """Return values of `memory_hosts` as the server has them.
 
+        What was not replaced since it was read stays as it was; what was is of this moment.
+        """
+        stamp = self._server.ages.stamp(now.mono)
+        budgets, leases, holders, _ = before
+        return [
+            {
+                host: budgets[host].decode()
+                if dated is read.budgets.get(host)
+                else text_of(_Kept(now.wall, *dated.budget[1:], stamp))
+                for host, dated in data.budgets.items()
+            },
+            {
+                host: leases[host].decode()
+                if lease is read.leases.get(host)
+                else text_of([lease.holder, lease.gap_s, stamp if lease.freed_at else 0.0])
+                for host, lease in data.leases.items()
+            },
+            {
+                name: holders[name].decode()
+                if known is read.holders.get(name)
+                else text_of([stamp, *known[0][1:]])
+                for name, known in data.holders.items()
+            },
+            {host: text_of(list(names)) for host, names in data.wishes.items()},
+        ]
 
-def _values(data: HostData) -> list[dict[str, str]]:
-    """Return values of `memory_hosts` as the server has them."""
-    return [
-        {host: text_of(_Kept(at.mono, *known[1:])) for host, (known, at) in data.budgets.items()},
-        {host: text_of(list(lease)) for host, lease in data.leases.items()},
-        {name: text_of([beat, *holder[1:]]) for name, (holder, beat) in data.holders.items()},
-        {host: text_of(list(names)) for host, names in data.wishes.items()},
-    ]
+    # ------------------------------------------------------------------ tidying
+
+    def _remove_dead(self) -> None:
+        """Remove the holders that are dead, with their leases and wishes."""
+        if dead := self._dead:
+            hosts = self._hosts_of(dead)
+            self._change(sorted(hosts), lambda memory, now: memory.remove_dead(now))
+
+    def _hosts_of(self, holders: Collection[str]) -> set[str]:
+        """Return the hosts that these holders hold or wish for."""
+        hosts = set()
+        for host, value in pairs(self._server.ask("HGETALL", _LEASES)):
+            lease = self._decoded(_decode_lease, value, _LEASES)
+            if lease is not None and lease[0] in holders:
+                hosts.add(host.decode())
+        for host, value in pairs(self._server.ask("HGETALL", _WISHES)):
+            if not set(holders).isdisjoint(self._decoded(_decode_wishes, value, _WISHES) or ()):
+                hosts.add(host.decode())
+        return hosts
+
+    def _expire(self) -> None:
+        """Remove the budgets that were not used for long, once a day."""
+        now, _ = self._read([])
+        tidied = float(self._server.ask("HGET", _RUNS, "tidied") or 0)
+        if abs(now.wall - tidied) < DAY_S:
+            return
+        self._server.change("HSET", _RUNS, "tidied", int(now.wall))
+        for piece in hash_pieces(self._server, _BUDGETS):
+            changes: list[int | str] = []
+            for name, value in piece:
+                if not _is_text(value):
+                    continue
+                host, (known, _) = name.decode(), self._budget(name.decode(), value, now)
+                kept_s = PRIVATE_LESSON_S if is_private(host) else _KEPT_S
+                if now.wall - known.at > kept_s and known.next_in_s <= _SHORT_S:
+                    changes += (1, host, value.decode(), "")
+            if changes:
+                self._server.call("hosts", _KEYS, {"changes": changes})
 
 
 def _differences(before: list[dict[str, bytes]], after: list[dict[str, str]]) -> list[int | str]:
@@ -289,3 +375,11 @@ def _differences(before: list[dict[str, bytes]], after: list[dict[str, str]]) ->
             if known != wanted:
                 changes += (number, name, known, wanted)
     return changes
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

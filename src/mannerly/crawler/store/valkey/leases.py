@@ -1,17 +1,24 @@
 """The claims of one process on shards of a crawl, and its place among the members: `Fleet`.
 
-A claim is a token in the shard's state, valid until an instant of the server's clock. `renew`
-prolongs all claims of this process in one exchange. An owner is sure of a shard until MARGIN_S
-before its lease could end, counted from before the exchange was begun (`sure_until`).
+A claim is a token in the shard's state, with a stamp of its owner's clock (`ages`): its last
+*beat*. `renew` gives all claims of this process a new one in one exchange. An owner is sure of a
+shard until MARGIN_S before its lease could end, counted from before the exchange was begun
+(`sure_until`). A lease is over for another process when that one has counted LEASE_S since the
+beat.
+
+Every shard has a *clock*, in milliseconds, on which the waits of its hosts are kept. It advances by
+what its owners counted on their monotonic clocks, and by what the next owner knows to have passed
+since the last beat of the one before. So it may lose time, and then a wait takes longer. It gains
+none.
 
 A lease that has ended and that no other member has claimed is still its owner's: its token is
 there, so there was no other owner. It may be renewed; after a restart of the server not before one
-lease has passed, because the server may have forgotten the other owner.
+lease has passed, because the server may have forgotten the other owner. That lease is counted from
+the moment at which this process first saw the new run of the server.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -28,12 +35,13 @@ from mannerly.crawler.store.fleet import (
 )
 from mannerly.crawler.store.records.writer import RecordWriter
 
+from .claims import Claims
 from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
 from .outbox import Outbox
 from .page_limit import take_pages
-from .shard import ValkeyShard, load_commands
+from .shard import ValkeyShard
 from .together import Together
 from .writes import Writes
 
@@ -50,11 +58,9 @@ if TYPE_CHECKING:
     )
     from mannerly.politeness.model import Instant
 
-    from .client import Command, Payload
+    from .client import Call, Command, Payload
     from .crawl import ValkeyCrawl
 
-
-_CLOCKS_MS = 2000  # of difference between the servers of a cluster
 
 _PROLONGED = 1  # an answer to a renewal; 0: another owner, 2: ours, but the lease stays ended
 
@@ -80,9 +86,10 @@ class ValkeyFleet:
         self.claimed: dict[int, ValkeyShard] = {}
         self._crawl = crawl
         self._questions: list[Command] = [  # about the owners of shards
-            ("HMGET", crawl.keys.shard(shard), "id", "token", "until", "hold")
+            ("HMGET", crawl.keys.shard(shard), "id", "token", "beat", "run", "hold")
             for shard in range(crawl.manifest.shards)
         ]
+        self._claims = Claims(crawl)
         self._home: Home | None = None
         self._busy = 0  # a shard that did not rest when the end was last looked for
 
@@ -111,32 +118,27 @@ class ValkeyFleet:
             home.close()
 
     def heard(self, within_s: float) -> list[WorkerCard]:
-        """Return the cards that were renewed lately, by the clock of the server."""
-        now, shown = self._crawl.cards()
-        return [card for card, seen_s in shown if now - seen_s < within_s]
+        """Return the cards that were renewed lately, by what this process can know."""
+        return self._crawl.cards.heard(within_s)
 
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
-        """Return the shards that have no owner now, of all shards or among these.
-
-        One that seems to be leased for longer than a lease is among them: its lease was granted by
-        the clock of another server, before a failover, and a claim puts that right.
-        """
+        """Return the shards that have no owner now, of all shards or among these."""
         crawl = self._crawl
         shards = range(crawl.manifest.shards) if among is None else among
         if not shards:
             return Unclaimed([], [], [])
-        questions = [self._questions[shard] for shard in shards]
-        now_ms, (whole, *rows) = crawl.server.call_and_ask(
-            ("time", [crawl.keys.meta], {}), [("HMGET", crawl.keys.meta, "id"), *questions]
+        whole, *rows = crawl.server.ask_all(
+            [("HMGET", crawl.keys.meta, "id"), *(self._questions[shard] for shard in shards)]
         )
-        known_id, last_ms = crawl.manifest.id.encode(), now_ms + self.ttl_ms + _CLOCKS_MS
+        known_id, now = crawl.manifest.id.encode(), crawl.mono()
         if whole[0] != known_id or any(row[0] != known_id for row in rows):
             raise crawl.gone()
-        found = Unclaimed([], [], [])
-        for shard, (_, token, until, hold) in zip(shards, rows, strict=True):
-            if token and now_ms < int(until) <= last_ms:
+        found, claims = Unclaimed([], [], []), self._claims
+        for shard, (_, token, beat, run, hold) in zip(shards, rows, strict=True):
+            claims.learn(shard, token, beat, run, now)
+            if token and not claims.over(shard, self.lease_s, now):
                 continue
-            if hold and now_ms < int(hold) <= last_ms:
+            if hold == b"1" and not claims.runs.is_settled(run.decode(), self.lease_s, now):
                 found.withheld.append(shard)
             else:
                 (found.lapsed if token else found.released).append(shard)
@@ -145,29 +147,35 @@ class ValkeyFleet:
     def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
         """Prolong the claims of this process and show its card; return the shards it has lost."""
         crawl = self._crawl
-        payloads: list[tuple[str, list[str], Payload]] = [crawl.card_call(card.id, card)]
+        payloads: list[Call] = [crawl.card_call(card.id, card)]
         shards = [shard for shard in self.claimed.values() if not shard.is_lost]
+        runs = self._claims.runs.settled(self.lease_s, now)
         for shard in shards:
             payload: Payload = {
                 "id": crawl.manifest.id,
                 "token": shard.token,
-                "ttl": self.ttl_ms,
+                "beat": crawl.ages.stamp(now),
+                "clock": shard.clock_ms(now),
+                "is_over": now >= shard.sure_until + MARGIN_S,
+                "runs": runs,
                 "n": shard.answered_writes,
             }
             payloads.append(("renew", [crawl.keys.shard(shard.number)], payload))
         asked_at = crawl.wall()
-        withheld_s: list[float] = []
+        withheld: list[Instant] = []
         shown, *answers = crawl.server.calls(payloads)
         lost = [number for number, shard in self.claimed.items() if shard.is_lost]
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread, reminders, withheld_ms = answer
+            is_ours, server_ms, unread, reminders, run, clock_ms = answer
+            self._claims.runs.saw(shard.number, run.decode(), crawl.mono())
             if is_ours:
                 if is_ours == _PROLONGED:
+                    shard.set_clock(clock_ms, now)
                     shard.sure_until = now + self.lease_s - MARGIN_S
                 else:
-                    withheld_s.append(withheld_ms / 1000.0)
+                    withheld.append(self._claims.runs.settled_at(run.decode(), self.lease_s))
                 crawl.server.saw(server_ms, asked_at)
                 crawl.mail.seen(shard.number, unread)
                 shard.heard.seen(reminders)
@@ -176,7 +184,7 @@ class ValkeyFleet:
                 lost.append(shard.number)
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
-        self.withheld_until = crawl.mono() + min(withheld_s) if withheld_s else None
+        self.withheld_until = min(withheld, default=None)
         crawl.reminders.look()
         for number in lost:  # not before: after an error the next renewal has to return them
             self.claimed[number].close()
@@ -239,26 +247,16 @@ class ValkeyFleet:
             if self._home is None
             else FileNote(self._home.path, number)
         )
-        payload: Payload = {
-            "id": crawl.manifest.id,
-            "token": token,
-            "member": self.member or f"pid {os.getpid()}",
-            "ttl": self.ttl_ms,
-            "parsing": note.seq,
-        }
         key = crawl.keys.shard(number)
-        began = crawl.mono()
-        asked_at = crawl.wall()
-        (word, *rest), left = crawl.server.call_and_ask(
-            ("claim", [key], payload), load_commands(crawl.keys.of_shard(number, ""))
-        )
-        if word != b"yours":
+        try:
+            won, left = self._claims.win(
+                number, token, member=self.member, parsing=note.seq, lease_s=self.lease_s
+            )
+        except StoreInUse:
             note.close()
-            raise _refusal(word, rest, number, crawl.location)
-        claim, server_ms, is_takeover = rest
-        crawl.server.saw(server_ms, asked_at)
-        self.takeovers += is_takeover
-        stem = f"{self.member or 'shard'}-{number}-{claim}"
+            raise
+        self.takeovers += won.is_takeover
+        stem = f"{self.member or 'shard'}-{number}-{won.number}"
         server, keys = crawl.server, crawl.keys
         shard = ValkeyShard(
             number,
@@ -269,15 +267,17 @@ class ValkeyFleet:
             clocks=crawl.clocks,
             folders=crawl.folders,
             writes=Writes(server, key, crawl.manifest.id, token),
-            records=RecordWriter(folder, stem, claim, durable=options.durable),
-            outbox=Outbox(number, server, keys, crawl.manifest.id, claim, token, crawl.mono),
+            ages=crawl.ages,
+            records=RecordWriter(folder, stem, won.number, durable=options.durable),
+            outbox=Outbox(number, server, keys, crawl.manifest.id, won.number, token, crawl.mono),
             mail=crawl.mail,
             note=note,
             keeps_urls=crawl.keeps_urls,
             reminders=crawl.reminders,
             on_close=self._released,
         )
-        shard.sure_until = began + self.lease_s - MARGIN_S
+        shard.set_clock(won.clock_ms, won.began)
+        shard.sure_until = won.began + self.lease_s - MARGIN_S
         shard.segment_stem = stem
         self.claimed[number] = shard
         crawl.mail.watch(number)
@@ -378,18 +378,3 @@ class ValkeyFleet:
                 "recalled": int(recalled),
             }
             crawl.server.call("refund", [crawl.keys.meta], payload)
-
-
-def _refusal(word: bytes, rest: list[bytes], number: int, location: str) -> StoreInUse:
-    member, left_ms = rest
-    left_s = int(left_ms) / 1000.0
-    if word == b"restarted":
-        refusal = StoreInUse(
-            f"shard {number} of {location} may be in use: the server was restarted, and its last "
-            f"owner has {left_s:.0f} s to be heard"
-        )
-        refusal.for_s = left_s
-        return refusal
-    return StoreInUse(
-        f"shard {number} of {location} is in use by {bytes(member).decode('utf-8', 'replace')}"
-    )

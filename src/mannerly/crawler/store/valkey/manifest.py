@@ -14,7 +14,7 @@ from mannerly.crawler.store.base import Manifest, StoreError
 from .packing import Poisoned, text_of
 
 MAX_SHARDS = 16_384  # a cluster has as many slots
-SCHEMA = 1
+SCHEMA = 2  # 2: leases and waits are counted by members, not by the clock of the server
 
 
 class _Schema(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.base import (
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
+    from mannerly.politeness.model import Instant
 
+    from .ages import Ages
     from .client import Call, Command, Payload, ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
@@ -87,9 +90,10 @@ class ValkeyShard(ValkeyReader, ShardStore):
         *,
         server: ValkeyServer,
         keys: CrawlKeys,
-        clocks: Callable[[], Clocks],
+        clocks: Callable[[Callable[[], float]], Clocks],
         folders: Sequence[Path],
         writes: Writes,
+        ages: Ages,
         records: RecordWriter,
         outbox: Outbox,
         mail: Mailbox,
@@ -98,8 +102,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         reminders: Reminders,
         on_close: Callable[[ValkeyShard], None],
     ) -> None:
-        ValkeyReader.__init__(self, server, keys.of_shard(number, ""), clocks, folders)
+        own_clocks = partial(clocks, self.clock_ahead_s)
+        ValkeyReader.__init__(self, server, keys.of_shard(number, ""), own_clocks, folders)
         self.number = number
+        self._ages = ages
+        self._clock_ahead_s = 0.0  # the clock of the shard, before our monotonic clock
         self.suspects: Mapping[int, int] = {}
         self.acknowledged: AbstractSet[int] = set()
         self._shards = shards
@@ -199,13 +206,26 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Return whether the shard is known to have another owner."""
         return self._writes.is_lost
 
+    def set_clock(self, clock_ms: int, at: Instant) -> None:
+        """The clock of the shard shows so much at an instant."""
+        self._clock_ahead_s = clock_ms / 1000.0 - at
+
+    def clock_ms(self, at: Instant) -> int:
+        """Return what the clock of the shard shows at an instant."""
+        return int((at + self._clock_ahead_s) * 1000)
+
+    def clock_ahead_s(self) -> float:
+        """Return how far the clock of the shard is before our monotonic clock."""
+        return self._clock_ahead_s
+
     def lose(self) -> None:
         """Write nothing more: the shard has another owner."""
         self._writes.is_lost = True
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost."""
-        packed = [(each, pack_host(each, self._server)) for each in records]
+        ahead_s, clock_s = self._server.ahead_s, self._clock_ahead_s
+        packed = [(each, pack_host(each, ahead_s, clock_s)) for each in records]
         self._reminders.note(self.number, packed)
         self._reminders.owe(self.number, packed)
         if not self._is_open:  # else when it is closed
@@ -240,7 +260,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def _begin_commit(self, batch: Batch, whole: Batch) -> None:
         fetched, entries = self._fetched, list(batch.found)
-        payload = commit_payload(batch, self.round, self._server)
+        payload = commit_payload(batch, self.round, self._server.ahead_s, self._clock_ahead_s)
         self._reminders.note(self.number, zip(batch.hosts, payload["records"][1::2], strict=True))
         payload["keeps"] = fetched is not None
         if fetched is not None:
@@ -470,7 +490,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
         with suppress(StoreAway, StoreFull, LeaseLost, CrawlGone):
             self.save_cursors()
         with suppress(StoreAway, LeaseLost, CrawlGone):
-            self._writes.run("release", {})
+            now = self._server.mono()
+            last = {"beat": self._ages.stamp(now), "clock": self.clock_ms(now)}
+            self._writes.run("release", last)
 
     # ------------------------------------------------------------------ writes
 

@@ -1,13 +1,19 @@
--- Invariant: a card has the server's time, so that all onlookers agree on who is alive.
--- KEYS: meta, cards. An empty card takes the worker's away.
+-- Invariant: a card has the stamp of its member, and the server's time for onlookers.
+-- KEYS: meta, cards. An empty card takes the worker's away. `dead` has names and values of cards that
+-- were not renewed for long: those that are still the same go.
 local A = cmsgpack.unpack(ARGV[1])
 if redis.call('HGET', KEYS[1], 'id') ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
 redis.call('HDEL', KEYS[2], '')
+for i = 1, #A.dead, 2 do
+  if redis.call('HGET', KEYS[2], A.dead[i]) == A.dead[i + 1] then
+    redis.call('HDEL', KEYS[2], A.dead[i])
+  end
+end
 if A.card == '' then
   redis.call('HDEL', KEYS[2], A.worker)
 else
-  redis.call('HSET', KEYS[2], A.worker, now_ms() .. ' ' .. A.card)
+  redis.call('HSET', KEYS[2], A.worker, now_ms() .. ' ' .. A.stamp .. ' ' .. A.card)
 end
 return now_ms()

@@ -1,12 +1,9 @@
 -- Invariant: after a restart of the server no host is granted for one lease: a grant of its last
--- second may be forgotten, while its holder still sends. KEYS: runs. Returns the time, in
--- milliseconds, and how much is left of that wait.
+-- second may be forgotten, while its holder still sends. KEYS: runs. `runs` are those that the caller
+-- has known for one lease. Returns the time, in milliseconds, the run, and whether grants are held back.
 local A = cmsgpack.unpack(ARGV[1])
-local now, run = now_ms(), run_id()
 local known = redis.call('HMGET', KEYS[1], 'run', 'hold')
-if known[1] ~= run then
-  known[2] = known[1] and now + A.ttl or 0
-  redis.call('HDEL', KEYS[1], 'nothing')
-  redis.call('HSET', KEYS[1], 'run', run, 'hold', known[2])
-end
-return {now, math.max(0, tonumber(known[2]) - now)}
+redis.call('HDEL', KEYS[1], 'nothing')
+local first = known[1] and A.runs or {run_id()} -- nothing was granted before the first run
+local run, is_held_back = note_run(KEYS[1], known[1], known[2], first)
+return {now_ms(), run, is_held_back and 1 or 0}

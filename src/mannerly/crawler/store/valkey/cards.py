@@ -1,0 +1,114 @@
+"""The cards of the workers of a crawl: who works on it, and when each gave its last sign of life.
+
+A card has the stamp of its worker (`ages`), by which members count its silence, and the time of the
+server, by which an onlooker that has just come can tell old cards from new ones. The server's clock
+may be set: that may mislead an onlooker for some seconds, and no member.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from mannerly.crawler.store.base import WorkerCard
+from mannerly.crawler.store.fleet import LEASE_S
+
+from .hashes import pairs
+from .packing import Poisoned, text_of
+
+if TYPE_CHECKING:
+    from .client import Call, Payload, ValkeyServer
+    from .keys import CrawlKeys
+
+CLOCKS_S = 2.0  # of difference between two clocks that agree
+FORGOTTEN_S = 600.0  # after which the card of a worker that was lost is removed
+
+_decode_card = msgspec.json.Decoder(WorkerCard).decode
+
+
+class ShownCard(NamedTuple):
+    """A card as it is kept."""
+
+    card: WorkerCard
+    at_s: float  # when it was shown, by the server's clock
+    stamp: str  # the same, by the clock of its worker
+
+
+def _read_card(value: bytes) -> ShownCard:
+    seen_ms, stamp, text = value.split(b" ", 2)
+    return ShownCard(_decode_card(text), int(seen_ms) / 1000.0, stamp.decode())
+
+
+class Cards:
+    """The cards of one crawl, as one process sees them."""
+
+    def __init__(self, server: ValkeyServer, keys: CrawlKeys, crawl: str) -> None:
+        self._server = server
+        self._keys = keys
+        self._crawl = crawl
+        self._last: dict[bytes, ShownCard] | None = None  # of the last look, by their text
+        self._old: set[bytes] = set()  # at the first look: their workers may be gone
+
+    def call(self, worker: str, card: WorkerCard | None) -> Call:
+        """Return the call that shows a card, or takes it away."""
+        server = self._server
+        payload: Payload = {
+            "id": self._crawl,
+            "worker": worker,
+            "card": "" if card is None else text_of(card),
+            "stamp": server.ages.stamp(server.mono()),
+            "dead": self._dead(),
+        }
+        return "card", [self._keys.meta, self._keys.cards], payload
+
+    def alive(self, within_s: float) -> list[WorkerCard]:
+        """Return the cards of workers that gave a sign of life, by the server's clock."""
+        now, wall, cards = self._look(), self._server.wall(), []
+        for card, seen_s, _ in (self._last or {}).values():
+            age_s = now - seen_s
+            if -CLOCKS_S < age_s < within_s:
+                seen_at = wall - age_s
+                is_agreed = abs(seen_at - card.seen_at) <= CLOCKS_S
+                cards.append(card if is_agreed else card._replace(seen_at=seen_at))
+        return sorted(cards)
+
+    def heard(self, within_s: float) -> list[WorkerCard]:
+        """Return the cards that were renewed lately, by what this process knows of their clocks.
+
+        At its first look only the server's clock can tell which cards are old. One that is renewed
+        afterwards is not.
+        """
+        self._look()
+        mono = self._server.mono()
+        return [
+            each.card
+            for value, each in (self._last or {}).items()
+            if value not in self._old and self._server.ages.age_s(each.stamp, mono) < within_s
+        ]
+
+    def _look(self) -> float:
+        """Read all cards; return the server's time."""
+        key = self._keys.cards
+        server_ms, (rows,) = self._server.call_and_ask(("time", [key], {}), [("HGETALL", key)])
+        known, read = self._last or {}, {}
+        for _, value in pairs(rows):
+            try:
+                read[value] = known.get(value) or _read_card(value)
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise Poisoned(f"a card in {key} is damaged ({error})") from None
+        now = server_ms / 1000.0
+        if self._last is None:
+            self._old = {
+                value for value, each in read.items() if not -CLOCKS_S < now - each.at_s < LEASE_S
+            }
+        self._last = read
+        return float(now)
+
+    def _dead(self) -> list[str]:
+        """Return the names and values of cards that were not renewed for FORGOTTEN_S."""
+        mono, dead = self._server.mono(), []
+        for value, each in (self._last or {}).items():
+            if self._server.ages.age_s(each.stamp, mono) >= FORGOTTEN_S:
+                dead += [each.card.id, value.decode()]
+        return dead
