@@ -13,6 +13,14 @@ _HEADERS = "politeness/headers.py"
 
 POLITE = (
     Mutant(
+        "share callers between event loops",
+        "P6",
+        "politeness/drivers/aio.py",
+        "        self._require_own_loop()\n",
+        "",
+        ("politeness/test_drivers_aio.py::test_object_belongs_to_the_loop_that_uses_it",),
+    ),
+    Mutant(
         "grant although the slot is not there yet",
         "P4",
         _HOST,

@@ -247,3 +247,29 @@ def test_adapters_are_found_without_importing_them() -> None:
     assert "scrapy" in dir(mannerly.adapters)
     with pytest.raises(AttributeError, match="urllib"):
         _ = mannerly.adapters.urllib
+
+
+@pytest.mark.parametrize("client", ["aiohttp", "httpx", "httpx2"])
+def test_two_loops_do_not_share_a_client(client: str, site: Site) -> None:
+    """The second one gets an error in place of an endless wait."""
+    politeness = AsyncPoliteness(EVERY_HALF_SECOND)
+
+    async def ask() -> None:
+        if client == "aiohttp":
+            polite = mannerly.adapters.aiohttp.polite(politeness)
+            async with aiohttp.ClientSession(middlewares=(polite,)) as session:
+                await session.get(site.url("/page/1"))
+        else:
+            adapter = getattr(mannerly.adapters, client)
+            transport = adapter.AsyncPoliteTransport(politeness=politeness)
+            module = httpx if client == "httpx" else httpx2
+            async with module.AsyncClient(transport=transport) as session:
+                await session.get(site.url("/page/1"))
+
+    first = asyncio.new_event_loop()
+    try:
+        first.run_until_complete(ask())
+        with pytest.raises(RuntimeError, match="another event loop"):
+            asyncio.run(ask())
+    finally:
+        first.close()

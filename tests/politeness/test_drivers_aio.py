@@ -608,3 +608,33 @@ async def test_real_loop_keeps_the_spacing() -> None:
 async def report_at_once(politeness: AsyncPoliteness) -> None:
     async with politeness.slot(URL) as slot:
         slot.report(status=200)
+
+
+def test_object_belongs_to_the_loop_that_uses_it() -> None:
+    """In a second loop it says so at once: its callers would wait for ever."""
+    politeness = AsyncPoliteness(ONE_A_SECOND)
+
+    async def take() -> None:
+        async with politeness.slot(URL) as slot:
+            slot.report(status=200)
+
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        first.run_until_complete(take())
+        with pytest.raises(RuntimeError, match="another event loop"):
+            second.run_until_complete(take())
+    finally:
+        first.close()
+        second.close()
+
+
+def test_object_can_go_on_when_its_loop_is_closed() -> None:
+    """A program may call `asyncio.run` for each of its steps."""
+    politeness = AsyncPoliteness(Settings(strategy="fixed", delay_s=0.001))
+
+    async def take() -> str:
+        async with politeness.slot(URL) as slot:
+            slot.report(status=200)
+        return "done"
+
+    assert [asyncio.run(take()) for _ in range(2)] == ["done", "done"]

@@ -6,8 +6,8 @@
 
 A waiting caller is a future in the host's queue, and each host with a queue has one loop timer; no
 task runs in the background. There is no lock: within one event loop nothing else runs between two
-awaits, and the only awaits are for that future and for the memory's thread. Use an object in one
-event loop only.
+awaits, and the only awaits are for that future and for the memory's thread. So an object belongs to
+the event loop that uses it first, until that is closed; in another one `slot` raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
     ) -> tuple[Alarms, AbstractContextManager[object]]:
         self._loads: dict[str, asyncio.Future[Remembered | None]] = {}
         self._writing: asyncio.Future[Exception | None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # that it belongs to
         return LoopAlarms(clock), nullcontext()
 
     async def __aenter__(self) -> Self:
@@ -80,7 +81,9 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
             CircuitOpen: the host's breaker is open (not with `wait_when_open`).
             HostUnavailable: the host is paused, retired, or parked (not with `wait_when_open`).
             TimeoutError: `deadline_s` has passed.
+            RuntimeError: another event loop uses this object.
         """
+        self._require_own_loop()
         host_and_key = self._host_and_key(url)
         if self._buffer is not None and self._is_unknown(host_and_key[0]):
             await self._recall_in_thread(self._buffer, *host_and_key)
@@ -111,6 +114,16 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
                     raise error
         finally:
             await asyncio.to_thread(buffer.memory.close)
+
+    def _require_own_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError(
+                    "this politeness is used by another event loop: make one for each loop, or use "
+                    "ThreadedPoliteness for threads"
+                )
+            self._loop = loop
 
     async def _wait(self, waiter: Waiter[asyncio.Future[None]]) -> Slot:
         while True:
