@@ -340,6 +340,7 @@ HEARD = {
     told.HostWaits,
     told.BatchCommitted,
     told.StoreMended,
+    told.LoopStalled,
     told.ShardLost,
 }
 

@@ -137,3 +137,18 @@ def test_absurd_values_in_the_file_of_a_memory_are_put_in_range(tmp_path: Path, 
 
     assert record is not None
     assert record == record.within_bounds()
+
+
+@pytest.mark.parametrize(("value", "wait_s"), [(120, 120.0), (b"120", 120.0), (1.5, 2.0)])
+def test_retry_after_that_is_no_text_is_read_as_one(value: object, wait_s: float) -> None:
+    """A program that keeps headers as numbers or bytes is told no error, and the host waits."""
+    core = answered(429, {"Retry-After": value})  # type: ignore[dict-item]
+
+    assert core.ready_at(HOST, now=NOW) >= NOW + wait_s
+
+
+@pytest.mark.parametrize("value", [None, [], {}, object(), float("nan"), ("120",)])
+def test_retry_after_of_another_type_counts_as_absent(value: object) -> None:
+    core = answered(429, {"Retry-After": value, "Date": value, "RateLimit": value})  # type: ignore[dict-item]
+
+    assert core.ready_at(HOST, now=NOW) < NOW + 3600.0

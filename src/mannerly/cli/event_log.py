@@ -60,6 +60,8 @@ class EventLog:
                 return "Given-up", {"host": host, "reason": error_words(reason)}
             case told.SitemapsLimited(host, sitemaps, size):
                 return "Sitemaps-limited", {"host": host, "sitemaps": sitemaps, "bytes": size}
+            case told.LoopStalled(took_s):
+                return "Loop-stalled", {"for_s": _s(took_s)}
         return self._warning(event)
 
     def _warning(self, event: Event) -> tuple[str, dict[str, object]] | None:

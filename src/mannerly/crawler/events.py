@@ -21,7 +21,8 @@ through unchanged, so a listener sees one stream.
     HostsSeen        at intervals, in a run that is watched: the standing of a few hosts
     HostWaits        in a run that is watched closely: the next request to a host has to wait
     BatchCommitted   a batch is in the store
-    StoreMended      counters of the store were wrong and are right again
+    StoreMended      counters or numbers of the store were wrong and are right again
+    LoopStalled      the loop did not look at its sockets for a while
     ShardLost        a shard of a crawl in a server was lost to another run
 """
 
@@ -198,6 +199,12 @@ class StoreMended(NamedTuple):
     words: str
 
 
+class LoopStalled(NamedTuple):
+    """The loop of a process looked at no socket for `took_s`: it was busy, or was stopped."""
+
+    took_s: float
+
+
 Event: TypeAlias = (
     RequestSent
     | RobotsAnswered
@@ -217,6 +224,7 @@ Event: TypeAlias = (
     | HostWaits
     | BatchCommitted
     | StoreMended
+    | LoopStalled
     | PolitenessEvent
 )
 

@@ -206,7 +206,8 @@ class Stats:
     robots_in_flight: int = 0
     parsing: int = 0  # big pages that wait for a parse helper, or are read by one
     body_bytes: int = 0  # memory that bodies take
-    mended: list[str] = field(default_factory=list)  # counters of the store that were wrong
+    mended: list[str] = field(default_factory=list)  # what was wrong in the store, in words
+    stalls: int = 0  # times that a loop did not look at its sockets for a second or more
     oldest: OldestRequest | None = None  # of the requests in flight
     latest_url: str = ""  # of the requests that were started
     trouble: str | None = None  # why the crawl waits, if the operator has to act
@@ -260,6 +261,7 @@ class Stats:
         self.is_paused |= other.is_paused
         self.latest_url = other.latest_url or self.latest_url
         self.mended += other.mended
+        self.stalls += other.stalls
         self.standings += other.standings
         self.latencies.update(other.latencies)
         self.commits.update(other.commits)

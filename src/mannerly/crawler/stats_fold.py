@@ -66,6 +66,7 @@ class StatsFold:
             told.HostWaits: self._waits,
             told.BatchCommitted: self._committed,
             told.StoreMended: self._mended,
+            told.LoopStalled: self._stalled,
             told.ShardLost: self._lost,
             Throttled: self._throttled,
             Opened: self._opened,
@@ -222,6 +223,9 @@ class StatsFold:
 
     def _mended(self, event: told.StoreMended) -> None:
         self.stats.mended.append(event.words)
+
+    def _stalled(self, _event: told.LoopStalled) -> None:
+        self.stats.stalls += 1
 
     def _lost(self, event: told.ShardLost) -> None:
         self.stats.shards_lost += 1

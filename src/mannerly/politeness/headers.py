@@ -117,8 +117,15 @@ class RateLimits(NamedTuple):
 
 
 def lowered(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that this module reads, with lower-case names."""
-    return {low: value for name, value in headers.items() if (low := name.lower()) in _READ}
+    """Return the headers that this module reads, with lower-case names.
+
+    A program may give a number or bytes where a text belongs: it is read as that text.
+    """
+    return {low: _text(value) for name, value in headers.items() if (low := name.lower()) in _READ}
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)  # str(text) is text
 
 
 def retry_after_s(value: str, *, date: str | None, received_at: float | None) -> float | None:

@@ -20,9 +20,10 @@ This module is long because the loop and everything that makes it start less are
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from mannerly.crawler.events import BatchCommitted, Events, ShardLost
+from mannerly.crawler.events import BatchCommitted, Events, LoopStalled, ShardLost
 from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
@@ -32,6 +33,7 @@ from mannerly.crawler.stats import OldestRequest
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.crawler.store.fleet import LeaseLost, Rhythm, StoreAway
+from mannerly.politeness.model import NEVER
 
 from .governor import Governor
 from .held import answer_bytes, result_bytes
@@ -59,6 +61,7 @@ COMMIT_SHARE = 0.1  # of all time; if commits take more, they are made less ofte
 COMMIT_PAGES = 256
 DRY_SHARE = 0.15  # of the shards with a batch: more that wait for a commit get it early
 FULL_RETRY_S = 1.0  # between two tries to write to a full disk
+WORTH_SAYING_S = 1.0  # since the sockets were looked at: every host has waited for as long
 STALLED_S = 0.01  # since the sockets were looked at: look again before anything is started
 STARVED_AGAIN_S = 30.0  # without a lack: the next one is another
 STARVED_PAUSE_S = 1.0  # without new requests, after one for which memory or descriptors lacked
@@ -129,7 +132,8 @@ class Engine:
         self._events = events or Events()
         self._events.listen(self._fold)
         now = clock.now()
-        self._next_tick = self._looked_at = now
+        self._next_tick = now
+        self._looked_at: Instant = NEVER
         self._arrived: list[Fetched] = []  # answers that came while the store was waited for
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + rhythm.commit_after_s
@@ -199,7 +203,10 @@ class Engine:
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
-        if now.mono - self._looked_at > STALLED_S:
+        busy_s = now.mono - self._looked_at
+        if busy_s > STALLED_S:
+            if WORTH_SAYING_S < busy_s < inf and longest_s > 0.0:  # 0: the caller waits itself
+                self._events.emit(LoopStalled(busy_s))
             # What came in while this process was stopped or busy may forbid what is due now.
             self._receive(0.0)
             now = self._now()

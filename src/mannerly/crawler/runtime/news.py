@@ -28,6 +28,7 @@ NOTABLE = frozenset(
         polite.Stalled,
         told.HostGivenUp,
         told.SitemapsLimited,
+        told.LoopStalled,
     }
 )
 DETAILS = frozenset(

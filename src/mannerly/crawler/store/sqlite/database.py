@@ -102,9 +102,11 @@ class Database:
             check_regular(path.with_name(path.name + suffix))
         # SQLite refuses a link anywhere in the path, and the directory may be reached by one.
         safe = path.parent.resolve() / path.name
+        is_fixed = flags & apsw.SQLITE_OPEN_URI
+        name = f"{safe.as_uri()}?immutable=1" if is_fixed else str(safe)
         try:
             self._connection = apsw.Connection(
-                str(safe), flags=flags | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs
+                name, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs
             )
         except apsw.Error as error:
             raise _meaning(error, path, 0) from error
@@ -160,8 +162,17 @@ class Database:
 
     @classmethod
     def read(cls, path: Path, kind: FileKind) -> Self:
-        """Open a file beside its writer; nothing can be written through it."""
-        return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY)
+        """Open a file beside its writer; nothing can be written through it.
+
+        SQLite makes files beside it for that. Where it may not, on a file system that is mounted
+        for reading, there is no writer either, and the file is read as it is.
+        """
+        try:
+            return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY)
+        except StoreError:
+            if os.access(path.parent, os.W_OK) or _has_log(path):
+                raise
+        return cls._opened(path, kind, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
     @classmethod
     def unchecked(cls, path: Path) -> Self:
@@ -360,6 +371,14 @@ def _meaning(error: apsw.Error, path: Path, system_errno: int) -> StoreError | M
     if isinstance(error, apsw.CantOpenError) and _lacks_descriptors():
         return StoreBusy(f"no file descriptor is left to open {path}: raise the limit (ulimit -n)")
     return StoreError(f"cannot use {path}: {error}; check the disk and the permissions")
+
+
+def _has_log(path: Path) -> bool:
+    """Return whether commits are in the log that are not in the file itself."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def library_version() -> tuple[int, ...]:
