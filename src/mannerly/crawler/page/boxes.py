@@ -23,11 +23,11 @@ _KINDS = (
 )  # fmt: skip
 _KIND = re.compile(rf"(?:^|[\s_-])({'|'.join(_KINDS)})(?=$|[\s_-])", re.IGNORECASE)
 _BOX = re.compile(
-    r"(?:^|\s)(?:admonition|admonitionblock|theme-admonition|markdown-alert|notecard|custom-block|"
-    r"callout|alert|hint|aside|infobox-note|message-box|gb-hint|starlight-aside|messagebox|panel|"
-    r"confluence-information-macro|note-box|box|notice)(?=$|[\s_-])",
+    r"(?:^|[\s_-])(?:admonition|admonitionblock|alert|notecard|custom-block|callout|hint|aside|box|"
+    r"message|messagebox|panel|information-macro|notice|infobox|block)(?=$|[\s_-])",
     re.IGNORECASE,
 )
+_CLEAR = frozenset(("note", "warning", "caution", "danger", "tip", "important", "hint"))
 _TITLE = re.compile(
     r"(?:title|heading|head|header|label)(?=$|[\s_-])|^admonition-title$", re.IGNORECASE
 )
@@ -58,7 +58,8 @@ def box_of(element: Element) -> Box | None:
         return _in_cells(element, kind)
     title = _title(body)
     is_marked = _BOX.search(classes) is not None or element.attr("role") in ("alert", "note")
-    is_marked = is_marked or (element.tag in ("aside", "details") and classes.lower() == kind)
+    if classes.strip().lower() == kind:  # nothing but its kind
+        is_marked = element.tag in ("aside", "details") or (kind in _CLEAR and element.tag != "p")
     if not is_marked and not (_says(title, kind) and len(classes.split()) <= 2):
         return None
     if title is not None:

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 # Code that is not in a `<pre>`, or beside its line numbers.
 CODE_TABLES = frozenset(
-    ("highlighttable", "codehilitetable", "rouge-table", "crayon-table", "fragment")
+    (
+        *(
+            "highlighttable",
+            "codehilitetable",
+            "rouge-table",
+            "crayon-table",
+            "fragment",
+            "lntable",
+        ),
+        *("js-file-line-container", "hljs-ln"),
+    )
 )
 
 _OUTER = 4  # elements around the code whose classes are looked at
@@ -48,15 +58,15 @@ _LANGUAGES = frozenset(
         "ts", "vim", "xml", "yaml", "yml", "zsh",
     )
 )  # fmt: skip
-_LEFT_OUT = re.compile(r"\b(lineno|linenos|linenodiv|line-numbers?|ln-num|gutter|copy|copybtn)\b")
+_LEFT_OUT = re.compile(
+    r"\b(linenos?|linenodiv|line-numbers?|ln|lnt|ln-num|gutter|copy|copybtn|blob-num|hljs-ln-numbers)\b"
+)
 
 
 def fenced(element: Element) -> list[str]:
     """Return a `<pre>`, or a table of code with its line numbers, as a fenced block."""
     if element.tag != "pre":
-        element = next(
-            (pre for pre in element.select("td.code pre, pre") if _has_code(pre)), element
-        )
+        element = next((pre for pre in element.select("pre") if _has_code(pre)), element)
     code = _code(element).replace("\xa0", " ").strip("\n").rstrip()
     if not code.strip():
         return []
@@ -109,7 +119,9 @@ def _language(name: str) -> str:
 
 
 def _has_code(pre: Element) -> bool:
-    return not _LEFT_OUT.search(" ".join(_class_names(pre)))
+    """Return whether this is the code, not the numbers of its lines."""
+    is_named = _LEFT_OUT.search(" ".join(_class_names(pre))) is not None
+    return not is_named and not pre.text.replace("\n", "").strip().isdecimal()
 
 
 def _class_names(element: Element) -> list[str]:

@@ -3,6 +3,7 @@
     by element      nav, footers, forms, buttons, asides that are no boxes, hidden elements
     by role         navigation, banner, search, dialog …
     by name         classes and ids with words like cookie, breadcrumb, share, related, comments
+    by label        links and lines that only say "Skip to content", "Copy", "Advertisement"
 
 Names are only a hint: `<body class="has-sidebar">` is no sidebar. So an element with the first
 heading, or with more than half of the words, stays whatever its name; so does `<main>`, `<article>`
@@ -36,36 +37,61 @@ _BY_ROLE = ", ".join(
 )
 _WORDS = frozenset(
     (
-        "ad", "ads", "adsense", "advert", "advertisement", "breadcrumb", "breadcrumbs",
-        "catlinks", "comments", "consent", "cookie", "cookies", "copybtn", "cta", "disqus",
-        "editsection", "footer", "gdpr", "hideme", "jumpbox", "linkbar", "masthead", "menu",
-        "modal", "nav", "navbar", "navbox", "navfooter", "navheader", "navigation", "navlinks",
-        "newsletter", "noprint", "outbrain", "pager", "pagination", "popup", "postprofile",
-        "printfooter", "promo", "promotion", "recommendations", "recommended", "related",
-        "relatedposts", "respond", "share", "sharebar", "sharedaddy", "sharing", "sidebar",
-        "sidenav", "signup", "skip", "skiplink", "social", "sponsor", "sponsored", "subscribe",
-        "subscription", "taboola", "teaser", "teasers", "toc", "toolbar", "topbar", "trending",
-        "upsell", "upsells",
+        "ad", "adblock", "ads", "adsense", "announcement", "avatar", "backtotop", "basket",
+        "cart", "catlinks", "cmp", "comments", "consent", "contributors", "copybtn", "cta",
+        "didomi", "disqus", "editsection", "feedback", "footer", "helpful", "hideme", "intercom",
+        "jumpbox", "langswitcher", "lightbox", "linkbar", "livechat", "login", "masthead", "menu",
+        "minicart", "modal", "nav", "navbar", "navbox", "navfooter", "navheader", "navigation",
+        "navlinks", "noprint", "onetrust", "outbrain", "pagenav", "pager", "paywall", "popup",
+        "postprofile", "prevnext", "printfooter", "promo", "promotion", "regwall", "respond",
+        "search", "searchbox", "share", "sharebar", "sharedaddy", "sharing", "sidebar", "sidenav",
+        "signin", "signup", "similar", "skip", "skiplink", "social", "taboola", "tagcloud",
+        "taglist", "tags", "teaser", "teasers", "toc", "toolbar", "topbar", "trending", "upsell",
+        "upsells", "usercentrics", "viewed", "vote", "votecell", "votes", "voting", "wishlist",
     )
 )  # fmt: skip
+_BEGINNINGS = (
+    *("advert", "breadcrumb", "cookie", "gdpr", "newsletter", "paginat", "recommend", "related"),
+    *("sponsor", "subscri"),
+)
 _PAIRS = frozenset(
     (
-        ("action", "bar"), ("also", "like"), ("author", "bio"), ("author", "box"),
-        ("back", "index"), ("back", "top"), ("cart", "form"), ("code", "copy"),
-        ("comment", "form"), ("comment", "list"), ("copy", "button"), ("doc", "feedback"),
-        ("edit", "link"), ("edit", "page"), ("edit", "this"), ("entry", "tags"),
-        ("feedback", "form"), ("header", "navigation"), ("jump", "link"), ("jump", "nav"),
-        ("jump", "to"), ("label", "list"), ("labels", "section"), ("last", "updated"),
-        ("more", "topics"), ("most", "read"), ("numbers", "wrapper"), ("of", "contents"),
-        ("on", "page"), ("online", "list"), ("page", "edit"), ("page", "feedback"),
-        ("page", "footer"), ("page", "nav"), ("post", "buttons"), ("post", "controls"),
-        ("post", "menu"), ("post", "tags"), ("prev", "next"), ("read", "next"),
-        ("recently", "viewed"), ("site", "footer"), ("site", "header"), ("site", "nav"),
-        ("skip", "link"), ("stat", "block"), ("sub", "nav"), ("suggested", "topics"),
-        ("tag", "list"), ("tags", "links"), ("to", "top"), ("top", "nav"), ("version", "badge"),
+        ("about", "author"), ("action", "bar"), ("also", "bought"), ("also", "like"),
+        ("also", "viewed"), ("article", "actions"), ("article", "tools"), ("author", "bio"),
+        ("author", "box"), ("author", "card"), ("author", "info"), ("back", "index"),
+        ("back", "top"), ("cart", "form"), ("code", "copy"), ("comment", "form"),
+        ("comment", "list"), ("copy", "button"), ("doc", "feedback"), ("edit", "link"),
+        ("edit", "on"), ("edit", "page"), ("edit", "this"), ("entry", "tags"),
+        ("feedback", "form"), ("follow", "us"), ("frequently", "bought"), ("go", "top"),
+        ("header", "navigation"), ("improve", "page"), ("jump", "link"), ("jump", "nav"),
+        ("jump", "to"), ("keep", "reading"), ("label", "list"), ("labels", "section"),
+        ("lang", "switcher"), ("language", "selector"), ("language", "switcher"),
+        ("last", "updated"), ("latest", "news"), ("latest", "posts"), ("more", "from"),
+        ("more", "news"), ("more", "stories"), ("more", "topics"), ("most", "read"),
+        ("next", "prev"), ("notification", "bar"), ("numbers", "wrapper"), ("of", "contents"),
+        ("on", "page"), ("online", "list"), ("page", "actions"), ("page", "edit"),
+        ("page", "feedback"), ("page", "footer"), ("page", "nav"), ("page", "tools"),
+        ("popular", "posts"), ("post", "actions"), ("post", "buttons"), ("post", "controls"),
+        ("post", "menu"), ("post", "tags"), ("prev", "next"), ("previous", "next"),
+        ("privacy", "banner"), ("quick", "links"), ("read", "more"), ("read", "next"),
+        ("recent", "posts"), ("recently", "viewed"), ("report", "issue"), ("scroll", "top"),
+        ("share", "this"), ("site", "footer"), ("site", "header"), ("site", "nav"),
+        ("skip", "link"), ("stat", "block"), ("sub", "nav"), ("suggested", "posts"),
+        ("suggested", "topics"), ("tag", "list"), ("tags", "links"), ("to", "top"),
+        ("top", "nav"), ("top", "stories"), ("topic", "actions"), ("version", "badge"),
         ("who", "online"), ("widget", "area"), ("you", "may"),
     )
 )  # fmt: skip
+# Labels of what is no content, in English as in the code of most sites.
+_LABELS = frozenset(
+    (
+        "advertisement", "back to top", "copy", "copy code", "copy link", "edit", "edit this page",
+        "jump to navigation", "jump to search", "permalink", "print this page", "select all",
+        "share", "share this", "skip to content", "skip to main content", "skip to navigation",
+        "view page source",
+    )
+)  # fmt: skip
+_LABEL_TAGS = "a, p, span, small, label"
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _KEPT = frozenset(
@@ -99,6 +125,9 @@ def remove_frame(document: Document) -> None:
             continue
         if _is_frame(element, most):
             element.decompose()
+    for element in document.select(_LABEL_TAGS):
+        if len(element.children) == 1 and element.text.strip().lower() in _LABELS:
+            element.decompose()
 
 
 def id_of(element: object) -> int:
@@ -122,6 +151,8 @@ def _is_frame(element: Element, most: int) -> bool:
         return len(element.text) <= most
     if _HIDDEN.search(element.attr("style") or "") is not None:
         return True
+    if element.attr("aria-hidden") == "true":
+        return len(element.text) <= most
     return _is_named(element) and not is_box(element) and len(element.text) <= most
 
 
@@ -136,7 +167,7 @@ def _is_named(element: Element) -> bool:
     names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
     for name in names.split():
         words = _SPLIT.split(_CAMEL.sub("-", name).lower())
-        if not _WORDS.isdisjoint(words):
+        if not _WORDS.isdisjoint(words) or any(word.startswith(_BEGINNINGS) for word in words):
             return True
         if any(pair in _PAIRS for pair in pairwise(words)):
             return True

@@ -128,7 +128,7 @@ class Inline:
         if tag in _MARKED:
             return self._wrapped(_MARKED[tag], element)
         if element.namespace is Namespace.MATHML:
-            return self._text(element.attr("alttext") or element.text)
+            return self._text(_formula(element))
         return self._container(tag, element)
 
     def _container(self, tag: str, element: Element) -> str:
@@ -205,6 +205,14 @@ class Inline:
         if url is None or len(url) > _LONGEST_URL:
             return alt
         return f"![{alt}](<{url}>)" if any(char in url for char in " ()") else f"![{alt}]({url})"
+
+
+def _formula(element: Element) -> str:
+    """Return a formula as its author wrote it in TeX, if the page has that, else its symbols."""
+    source = element.select_one("annotation")
+    if source is not None and "tex" in (source.attr("encoding") or ""):
+        return source.text
+    return element.attr("alttext") or element.text
 
 
 def _parent_tag(element: Element) -> str:
