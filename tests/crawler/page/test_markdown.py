@@ -99,6 +99,14 @@ CASES = {
     ),
     "block start": ("<p># a</p><p>- b</p><p>1. c</p>", "\\# a\n\n\\- b\n\n1\\. c"),
     "terms": ("<dl><dt>t<dd>d</dl>", "**t**\n\nd"),
+    "link around blocks": (
+        '<a href="/p"><img src="i.png" alt="p"><h3>Name</h3><p>9 €</p></a>',
+        "![p](https://a.example/docs/i.png)\n\n### [Name](https://a.example/p)\n\n9 €",
+    ),
+    "answers that are opened": (
+        '<h3><button aria-expanded="false">Why?</button></h3><div class="answer" hidden>So.</div>',
+        "### Why?\n\nSo.",
+    ),
     "marks of headings": ('<h2>x<a href="#x">¶</a></h2>', "## x"),
 }
 

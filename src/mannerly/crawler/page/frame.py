@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NEVER_SHOWN = "script, style, noscript, template, svg, iframe, canvas, object, embed, dialog"
 _MARKS = (
     "a.headerlink, a.anchorjs-link, a.anchor-link, a.hash-link, a.header-anchor, a.heading-anchor, "
-    "a.heading-link, .mw-editsection, a.footnote-backref, a.footnote-back, [hidden], "
+    "a.heading-link, .mw-editsection, a.footnote-backref, a.footnote-back, "
     ".sr-only, .visually-hidden, .screen-reader-text, .visuallyhidden, .show-for-sr"
 )
 _BY_ELEMENT = "nav, footer, form, button, aside, header, menu, fieldset"
@@ -107,6 +107,10 @@ _KEPT = frozenset(
         *(f"h{n}" for n in range(1, 7)),
     )
 )
+_OPENED_BY = frozenset(("dt", "summary", *(f"h{n}" for n in range(1, 7))))
+_OPENED = frozenset(
+    ("accordion", "answer", "collapse", "collapsible", "faq", "panel", "spoiler", "tab", "toggle")
+)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
@@ -119,7 +123,7 @@ def remove_frame(document: Document) -> None:
     body = document.find("body") or document
     most = len(body.text) // 2
     for element in document.select(
-        f"{_BY_ELEMENT}, {_BY_ROLE}, [class], [id], [style], [aria-hidden]"
+        f"{_BY_ELEMENT}, {_BY_ROLE}, [class], [id], [style], [hidden], [aria-hidden]"
     ):
         if element.parent is None or element.tag in _KEPT or id_of(element) in around:
             continue
@@ -137,8 +141,10 @@ def id_of(element: object) -> int:
 
 def _is_frame(element: Element, most: int) -> bool:
     tag = element.tag
-    if tag in ("nav", "button", "menu"):
+    if tag in ("nav", "menu"):
         return True
+    if tag == "button":
+        return not _is_question(element)
     if element.attr("role") in _ROLES:
         return tag != "section" or len(element.text) <= most
     if tag == "aside":
@@ -149,11 +155,32 @@ def _is_frame(element: Element, most: int) -> bool:
         return _parent_tag(element) == "body" and element.find("h1") is None
     if tag in ("form", "fieldset"):
         return len(element.text) <= most
-    if _HIDDEN.search(element.attr("style") or "") is not None:
-        return True
-    if element.attr("aria-hidden") == "true":
+    if _is_hidden(element) and not _is_opened(element):
         return len(element.text) <= most
     return _is_named(element) and not is_box(element) and len(element.text) <= most
+
+
+def _is_hidden(element: Element) -> bool:
+    if "hidden" in element.attrs or element.attr("aria-hidden") == "true":
+        return True
+    return _HIDDEN.search(element.attr("style") or "") is not None
+
+
+def _is_opened(element: Element) -> bool:
+    """Return whether readers open this: a tab, the answer to a question."""
+    if element.attr("role") in ("region", "tabpanel"):
+        return True
+    return not _OPENED.isdisjoint(_SPLIT.split((element.attr("class") or "").lower()))
+
+
+def _is_question(button: Element) -> bool:
+    """Return whether a button is the whole heading of what it opens."""
+    parent = button.parent
+    return (
+        parent is not None
+        and _parent_tag(button) in _OPENED_BY
+        and parent.text.strip() == button.text.strip()
+    )
 
 
 def _parent_tag(element: Element) -> str:

@@ -119,6 +119,8 @@ class _Blocks:
             return _quoted(self.of(element))
         if tag in ("dt", "summary"):
             return self._term(element)
+        if tag == "a":  # around whole blocks
+            return self._inline.around(element, self.of(element))
         if tag == "li":  # outside of a list
             blocks = self.of(element)
             return [_item("- ", blocks)] if blocks else []

@@ -25,7 +25,7 @@ _MARKED = {"b": "**", "strong": "**", "cite": "*", "dfn": "*", "em": "*", "i": "
 _MARKED |= {"del": "~~", "s": "~~", "strike": "~~"}
 _LEFT_OUT = frozenset(
     (
-        "audio", "button", "canvas", "datalist", "embed", "iframe", "map", "meter",
+        "audio", "canvas", "datalist", "embed", "iframe", "map", "meter",
         "noscript", "object", "option", "progress", "rp", "rt", "script", "select", "style", "svg",
         "template", "textarea", "video", "link", "meta",
     )
@@ -42,6 +42,7 @@ _MARKUP = re.compile(
     r"|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)|\](?=\()|~(?=~)"
 )
 _START = re.compile(r"(?:[-+*](?=\s|$)|#{1,6}(?=\s|$)|>|(?:={3,}|-{3,})$)")
+_NO_TEXT = re.compile(r"[>|`-]")  # a quotation, a table, code, a list
 _NUMBER = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 
 
@@ -188,10 +189,18 @@ class Inline:
         url = self._resolve(href)
         if url is None:
             return text
-        if any(char in url for char in " ()<>"):
-            url = f"<{url.replace('<', '%3C').replace('>', '%3E')}>"
         before, after = (" " if text[0].isspace() else ""), (" " if text[-1].isspace() else "")
-        return f"{before}[{core}]({url}){after}"
+        return f"{before}{_link_to(url, core)}{after}"
+
+    def around(self, element: Element, blocks: list[str]) -> list[str]:
+        """Return the blocks inside of a link: the first with text becomes the link."""
+        url = self._resolve(element.attr("href") or "") if element.attr("href") else None
+        for place, block in enumerate(blocks if url else ()):
+            mark, text = re.match(r"(#{1,6} )?(.*)", block, re.DOTALL).groups("")  # type: ignore[union-attr]
+            if "\n" not in block and "](" not in block and not _NO_TEXT.match(block):
+                blocks[place] = f"{mark}{_link_to(url or '', text)}"
+                break
+        return blocks
 
     def _picture(self, element: Element) -> str:
         alt = " ".join((element.attr("alt") or "").split())
@@ -205,6 +214,12 @@ class Inline:
         if url is None or len(url) > _LONGEST_URL:
             return alt
         return f"![{alt}](<{url}>)" if any(char in url for char in " ()") else f"![{alt}]({url})"
+
+
+def _link_to(url: str, text: str) -> str:
+    if any(char in url for char in " ()<>"):
+        url = f"<{url.replace('<', '%3C').replace('>', '%3E')}>"
+    return f"[{text}]({url})"
 
 
 def _formula(element: Element) -> str:
