@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.page.content import content_of
+from mannerly.crawler.page.content import content_of, page_text
 from mannerly.crawler.web.content_form import Content
 
 from ._figures import write
@@ -34,7 +34,25 @@ if TYPE_CHECKING:
 
 CORPUS = Path(__file__).parent.parent / "tests" / "content_corpus"
 HALVES = ("known", "unseen")
-URL = "https://site.example/section/page.html"
+# The address of a page, to which its links are relative.
+URLS = {
+    "known": "https://site.example/section/page.html",
+    "unseen": "https://site.example/docs/{name}.html",
+}
+
+
+class Page(NamedTuple):
+    """A page of the corpus."""
+
+    name: str
+    url: str
+    body: bytes
+    wanted: str  # the Markdown of a person
+
+    @property
+    def html(self) -> str:
+        """The page as text."""
+        return page_text(self.body, "text/html")
 
 
 class Score(NamedTuple):
@@ -48,22 +66,23 @@ class Score(NamedTuple):
     missing: Counter[Fact]
 
 
-def pages(half: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the HTML and the Markdown of every page of a half."""
-    for page in sorted((CORPUS / half).glob("*.html")):
-        yield page.stem, page.read_text(), page.with_suffix(".md").read_text()
+def pages(half: str) -> Iterator[Page]:
+    """Yield every page of a half."""
+    for file in sorted((CORPUS / half).glob("*.html")):
+        url = URLS[half].format(name=file.stem)
+        yield Page(file.stem, url, file.read_bytes(), file.with_suffix(".md").read_text("utf-8"))
 
 
-def ours(html: str) -> str:
-    return content_of(html.encode(), "text/html; charset=utf-8", URL, Content.MARKDOWN) or ""
+def ours(page: Page) -> str:
+    return content_of(page.body, "text/html", page.url, Content.MARKDOWN) or ""
 
 
-def _trafilatura(html: str) -> str:
+def _trafilatura(page: Page) -> str:
     from trafilatura import extract
 
     text = extract(
-        html,
-        url=URL,
+        page.html,
+        url=page.url,
         output_format="markdown",
         include_links=True,
         include_formatting=True,
@@ -73,20 +92,19 @@ def _trafilatura(html: str) -> str:
     return text or ""
 
 
-def _markdownify(html: str) -> str:
+def _markdownify(page: Page) -> str:
     from markdownify import markdownify
 
-    return str(markdownify(html, heading_style="ATX", strip=["script", "style"]))
+    return str(markdownify(page.html, heading_style="ATX", strip=["script", "style"]))
 
 
-def _html2text(html: str) -> str:
+def _html2text(page: Page) -> str:
     from html2text import HTML2Text
 
-    writer = HTML2Text(baseurl=URL, bodywidth=0)
-    return writer.handle(html)
+    return HTML2Text(baseurl=page.url, bodywidth=0).handle(page.html)
 
 
-RIVALS: dict[str, Callable[[str], str]] = {
+RIVALS: dict[str, Callable[[Page], str]] = {
     "mannerly": ours,
     "trafilatura": _trafilatura,
     "markdownify": _markdownify,
@@ -116,9 +134,9 @@ def _by_kind(facts: Counter[Fact]) -> Counter[str]:
     return found
 
 
-def judged(half: str, write_text: Callable[[str], str]) -> dict[str, Score]:
+def judged(half: str, write_text: Callable[[Page], str]) -> dict[str, Score]:
     """Return the scores of a half by page."""
-    return {name: score(write_text(html), wanted) for name, html, wanted in pages(half)}
+    return {page.name: score(write_text(page), page.wanted) for page in pages(half)}
 
 
 def share(scores: Sequence[Score], kind: str | None = None) -> float:

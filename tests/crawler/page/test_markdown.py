@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 from bench._markdown_facts import facts_of
-from bench.markdown import judged, ours, pages, share
+from bench.markdown import Page, judged, ours, pages, share
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,12 +40,10 @@ def test_known_pages_keep_their_facts() -> None:
     assert mean(each.recall for each in scores) >= 0.98
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in pages("known")])
-def test_known_pages_have_no_left_overs(name: str) -> None:
+@pytest.mark.parametrize("page", list(pages("known")), ids=lambda page: page.name)
+def test_known_pages_have_no_left_overs(page: Page) -> None:
     """No tag, no character reference and no mark of an anchor is in the Markdown of a page."""
-    (html,) = [html for other, html, _ in pages("known") if other == name]
-
-    assert ("clean",) in facts_of(ours(html)).facts
+    assert ("clean",) in facts_of(ours(page)).facts
 
 
 @pytest.mark.parametrize("folder", MANUALS, ids=lambda folder: folder.parts[4])

@@ -13,6 +13,7 @@ and everything inside of code.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ _MARKS = (
     "a.heading-link, .mw-editsection, a.footnote-backref, a.footnote-back, "
     ".sr-only, .visually-hidden, .screen-reader-text, .visuallyhidden, .show-for-sr"
 )
-_BY_ELEMENT = "nav, footer, form, button, aside, header, menu, fieldset"
+_JUDGED = ("nav", "footer", "form", "button", "aside", "header", "menu", "fieldset")
 _BY_ROLE = ", ".join(
     f"[role={role}]"
     for role in (
@@ -35,6 +36,8 @@ _BY_ROLE = ", ".join(
         *("menubar", "complementary", "toolbar", "button", "tooltip", "tablist"),
     )
 )
+_MARKED_SO = f"{', '.join(_JUDGED)}, {_BY_ROLE}, [style], [hidden], [aria-hidden]"
+_LONG_NAME = 200  # characters
 _WORDS = frozenset(
     (
         "ad", "adblock", "ads", "adsense", "announcement", "avatar", "backtotop", "basket",
@@ -119,24 +122,17 @@ def remove_frame(document: Document) -> None:
     for element in document.select(f"{NEVER_SHOWN}, {_MARKS}"):
         element.decompose()
     heading = document.find("h1")
-    around = set() if heading is None else {id_of(each) for each in heading.ancestors}
+    around = set() if heading is None else {hash(each) for each in heading.ancestors}
     body = document.find("body") or document
     most = len(body.text) // 2
-    for element in document.select(
-        f"{_BY_ELEMENT}, {_BY_ROLE}, [class], [id], [style], [hidden], [aria-hidden]"
-    ):
-        if element.parent is None or element.tag in _KEPT or id_of(element) in around:
-            continue
-        if _is_frame(element, most):
-            element.decompose()
+    for selector, is_frame in ((_MARKED_SO, _is_frame), ("[class], [id]", _is_called_so)):
+        for element in document.select(selector):
+            is_kept = element.tag in _KEPT or hash(element) in around
+            if not is_kept and is_frame(element, most) and element.parent is not None:
+                element.decompose()
     for element in document.select(_LABEL_TAGS):
         if len(element.children) == 1 and element.text.strip().lower() in _LABELS:
             element.decompose()
-
-
-def id_of(element: object) -> int:
-    """Return what tells two nodes of a tree apart."""
-    return hash(element)
 
 
 def _is_frame(element: Element, most: int) -> bool:
@@ -155,13 +151,21 @@ def _is_frame(element: Element, most: int) -> bool:
         return _parent_tag(element) == "body" and element.find("h1") is None
     if tag in ("form", "fieldset"):
         return len(element.text) <= most
-    if _is_hidden(element) and not _is_opened(element):
-        return len(element.text) <= most
-    return _is_named(element) and not is_box(element) and len(element.text) <= most
+    return _is_hidden(element) and not _is_opened(element) and len(element.text) <= most
+
+
+def _is_called_so(element: Element, most: int) -> bool:
+    names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
+    return (
+        any(map(_is_name_of_frame, names.split()))
+        and element.tag not in _JUDGED
+        and not is_box(element)
+        and len(element.text) <= most
+    )
 
 
 def _is_hidden(element: Element) -> bool:
-    if "hidden" in element.attrs or element.attr("aria-hidden") == "true":
+    if element.attr("hidden") is not None or element.attr("aria-hidden") == "true":
         return True
     return _HIDDEN.search(element.attr("style") or "") is not None
 
@@ -190,12 +194,9 @@ def _parent_tag(element: Element) -> str:
 _ROLES = frozenset(re.findall(r"role=(\w+)", _BY_ROLE))
 
 
-def _is_named(element: Element) -> bool:
-    names = f"{element.attr('class') or ''} {element.attr('id') or ''}"
-    for name in names.split():
-        words = _SPLIT.split(_CAMEL.sub("-", name).lower())
-        if not _WORDS.isdisjoint(words) or any(word.startswith(_BEGINNINGS) for word in words):
-            return True
-        if any(pair in _PAIRS for pair in pairwise(words)):
-            return True
-    return False
+@lru_cache(4096)
+def _is_name_of_frame(name: str) -> bool:
+    words = _SPLIT.split(_CAMEL.sub("-", name[:_LONG_NAME]).lower())
+    if not _WORDS.isdisjoint(words) or any(word.startswith(_BEGINNINGS) for word in words):
+        return True
+    return any(pair in _PAIRS for pair in pairwise(words))

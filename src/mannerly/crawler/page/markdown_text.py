@@ -37,6 +37,7 @@ _BLANKS = re.compile(r"[ \t\r\n\f\xa0\u2007\u202f]+")
 
 # What Markdown would take for markup: a backslash before punctuation, a tag, a reference, code,
 # emphasis at the edge of a word, a link.
+_SUSPECT = re.compile(r"[\\<&`*_\]~]")
 _MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])|<(?=[a-zA-Z/!?])|&(?=#?\w+;)|`|\*(?=\S)|(?<=\S)\*"
     r"|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)|\](?=\()|~(?=~)"
@@ -95,8 +96,9 @@ class Inline:
         return "".join(found)
 
     def _text(self, data: str) -> str:
-        text = _BLANKS.sub(" ", data.translate(_INVISIBLE))
-        return _MARKUP.sub(r"\\\g<0>", text)
+        text = data if data.isascii() else data.translate(_INVISIBLE)
+        text = _BLANKS.sub(" ", text)
+        return _MARKUP.sub(r"\\\g<0>", text) if _SUSPECT.search(text) else text
 
     def _element(self, element: Element) -> str:
         tag = element.tag
