@@ -23,7 +23,8 @@ WORKDIR /data
 VOLUME /data
 # SIGTERM stops a crawl so that it can be resumed: requests in flight get two seconds (--grace).
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=1m --timeout=10s --start-period=5s CMD ["mannerly", "--version"]
+# What the container serves must be ready: the service, or the live page of a crawl.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=10s CMD ["python", "-m", "mannerly.service.health"]
 ENTRYPOINT ["mannerly"]
 EXPOSE 7465
 CMD ["--help"]

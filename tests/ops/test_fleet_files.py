@@ -14,6 +14,7 @@ from mannerly.crawler.options.table import OPTIONS
 
 FLEET = Path(__file__).parents[2] / "ops" / "fleet"
 OURS = {option.variable for option in OPTIONS.values()}
+CLAIM, CLAIM_KEY = "PersistentVolumeClaim", "persistentVolumeClaim"
 
 
 def compose() -> dict[str, Any]:
@@ -79,14 +80,34 @@ def test_the_server_keeps_what_it_is_given() -> None:
 
 def test_manifests_fit_together() -> None:
     """Selectors find their pods, volumes that are mounted exist, no container is root."""
+    claims = {each["metadata"]["name"] for each in manifests() if each["kind"] == CLAIM}
     for manifest in manifests():
-        if manifest["kind"] != "StatefulSet":
+        if manifest["kind"] not in ("StatefulSet", "Job"):
             continue
         spec = manifest["spec"]
         pod = spec["template"]["spec"]
         volumes = {each["name"] for each in pod.get("volumes", [])}
-        volumes |= {each["metadata"]["name"] for each in spec["volumeClaimTemplates"]}
+        volumes |= {each["metadata"]["name"] for each in spec.get("volumeClaimTemplates", [])}
+        claimed = [each[CLAIM_KEY] for each in pod.get("volumes", []) if CLAIM_KEY in each]
 
-        assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+        if manifest["kind"] == "StatefulSet":
+            assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+        assert {each["claimName"] for each in claimed} <= claims
         for container in pod["containers"]:
             assert {each["name"] for each in container["volumeMounts"]} <= volumes
+
+
+def test_worker_that_has_finished_is_not_started_again() -> None:
+    """An end that is final ends the job; every other one is another start in the same directory."""
+    (job,) = [each["spec"] for each in manifests() if each["kind"] == "Job"]
+    pod = job["template"]["spec"]
+    (worker,) = pod["containers"]
+    final, drained = job["podFailurePolicy"]["rules"]
+
+    assert (job["completionMode"], pod["restartPolicy"]) == ("Indexed", "Never")
+    assert job["completions"] == job["parallelism"]
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [2, 3, 4])
+    assert drained["action"] == "Ignore"
+    assert worker["volumeMounts"][0]["subPathExpr"] == "worker-$(WORKER)"
+    assert "WORKER" in {each["name"] for each in worker["env"]}
+    assert not [each for each in manifests() if each["kind"] == "Deployment"]

@@ -157,10 +157,13 @@ def test_page_shows_what_the_crawl_does(shown: Shown, seen: Opened) -> None:
     page.wait_for_selector(".event")  # a host asked us to wait
     page.wait_for_selector("#proof-sentence:has-text('kept')")
     page.wait_for_selector("#proof-dots circle")
+    page.wait_for_selector("#latest a")
+    latest = page.inner_text("#latest")
 
     assert re.search(r"pages/(s|min) from|request|waiting", sentence, re.IGNORECASE)
     assert badge.strip() in ("Running", "Waiting")
     assert "Fetched" in numbers
+    assert re.fullmatch(r"(Fetching|Fetched) http://127\.\S+", latest)
     assert chosen == "true"
     assert page.inner_text("#proof-badge").strip() == "Kept"
     assert page.locator("#proof-hosts tbody tr").count() >= 2
@@ -204,7 +207,8 @@ def test_rows_do_not_move_until_sorted_again(shown: Shown, seen: Opened) -> None
         """async (names) => {
           const query = new URLSearchParams({ sort: "host", order: "asc" });
           for (const name of [...names].sort().reverse()) query.append("keep", name);
-          return (await fetch(`/api/jobs/this/hosts?${query}`)).json();
+          const headers = { Authorization: `Bearer ${sessionStorage.getItem("token")}` };
+          return (await fetch(`/api/jobs/this/hosts?${query}`, { headers })).json();
         }""",
         names,
     )

@@ -147,6 +147,7 @@ class LiveCrawl:
             "proof": sentence(stats.audited, stats.too_early),
             "early": stats.too_early,
             "elapsed_s": live.elapsed_s,
+            "latest_url": stats.latest_url,
             "hosts": live.hosts,
             "states": {state.value: count for state, count in live.counts.items()},
             "numbers": {
@@ -218,6 +219,7 @@ _EMPTY: dict[str, Any] = {
     "proof": "",
     "early": 0,
     "elapsed_s": 0.0,
+    "latest_url": "",
     "hosts": 0,
     "states": {},
     "numbers": {

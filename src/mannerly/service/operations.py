@@ -14,6 +14,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
+from .jobs.model import FieldError
 from .problems import bad_request
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def wrong_values() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise bad_request(str(error)) from error
+        field = error.field if isinstance(error, FieldError) else None
+        raise bad_request(str(error), field=field) from error
 
 
 async def decoded(request: Request, shape: type[T]) -> T:

@@ -11,15 +11,24 @@ from mannerly.crawler.store.base import StoreError, StoreFull
 
 
 class Problem(Exception):  # noqa: N818 - the standard's word
-    """A request that cannot be served. `detail` says what is wrong, and what to do."""
+    """A request that cannot be served. `detail` says what is wrong, and what to do.
+
+    `field` is the part of the request that is wrong, such as seeds or options.max_urls, if one is.
+    """
 
     def __init__(
-        self, status: HTTPStatus, detail: str, headers: dict[str, str] | None = None
+        self,
+        status: HTTPStatus,
+        detail: str,
+        headers: dict[str, str] | None = None,
+        *,
+        field: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.headers = headers or {}
+        self.field = field
 
     def response(self) -> Response:
         """Return the answer to the client."""
@@ -28,6 +37,7 @@ class Problem(Exception):  # noqa: N818 - the standard's word
             "title": self.status.phrase,
             "status": self.status.value,
             "detail": self.detail,
+            **({} if self.field is None else {"field": self.field}),
         }
         return Response(
             msgspec.json.encode(body),
@@ -49,6 +59,6 @@ def not_found(what: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, f"there is no {what}")
 
 
-def bad_request(detail: str) -> Problem:
+def bad_request(detail: str, *, field: str | None = None) -> Problem:
     """Return the problem of a request that is wrong."""
-    return Problem(HTTPStatus.BAD_REQUEST, detail)
+    return Problem(HTTPStatus.BAD_REQUEST, detail, field=field)

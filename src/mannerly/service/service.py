@@ -23,7 +23,14 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .background import Background
 from .jobs.book import JobBook
-from .jobs.model import FAILURE_THRESHOLD, THROTTLE_DELAY_S, check_request, new_job, settings_of
+from .jobs.model import (
+    FAILURE_THRESHOLD,
+    THROTTLE_DELAY_S,
+    check_request,
+    naming,
+    new_job,
+    settings_of,
+)
 from .jobs.runner import JobRunner, remove_runs
 from .jobs.schedule import next_due
 from .jobs.states import ENDED, JobEvent, JobState
@@ -126,9 +133,11 @@ class Service:
             ValueError: the request is wrong; the text says what.
         """
         check_request(wanted, self.settings)
-        self._check_seeds(wanted.seeds)
+        with naming("seeds"):
+            self._check_seeds(wanted.seeds)
         if wanted.webhook is not None:
-            check_webhook(wanted.webhook, self._guard)
+            with naming("webhook"):
+                check_webhook(wanted.webhook, self._guard)
         now = time.time()
         due = None if wanted.schedule is None else next_due(wanted.schedule, now)
         job = new_job(wanted, now=now, next_due=due)

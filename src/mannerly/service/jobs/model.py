@@ -7,7 +7,8 @@ the network, reads or writes a file, or runs code. Everything is checked before 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping  # noqa: TC003 - msgspec reads it at run time
+from collections.abc import Iterator, Mapping  # noqa: TC003 - msgspec reads them at run time
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
@@ -34,6 +35,25 @@ MAX_AT_ONCE = 64  # requests to one host
 ALLOWED = tuple(name for name, option in OPTIONS.items() if option.for_jobs)
 # Options that can be changed while a job exists (`StoredCrawl.set`).
 CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
+
+
+class FieldError(ValueError):
+    """A value of a request is wrong; `field` is its place, such as seeds or options.max_urls."""
+
+    def __init__(self, words: str, field: str) -> None:
+        super().__init__(words)
+        self.field = field
+
+
+@contextmanager
+def naming(field: str) -> Iterator[None]:
+    """Name the place of a value in the errors that it causes."""
+    try:
+        yield
+    except FieldError:
+        raise
+    except ValueError as error:
+        raise FieldError(str(error), field) from error
 
 
 class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -138,30 +158,42 @@ def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
     """Return the settings that a request asks for.
 
     Raises:
-        ValueError: a seed, an option or another value is wrong; the text says which, and why.
+        FieldError: a seed, an option or another value is wrong; the text says which, and why.
     """
-    if not request.seeds:
-        raise ValueError("seeds is empty: give at least one URL")
-    if len(request.seeds) > MAX_SEEDS:
-        raise ValueError(f"seeds has {len(request.seeds):,} URLs; at most {MAX_SEEDS:,}")
-    seeds = canonical_seeds(request.seeds)
+    with naming("seeds"):
+        seeds = _checked_seeds(request.seeds)
     if request.name is not None and not 0 < len(request.name) <= MAX_NAME:
-        raise ValueError(f"name must have 1 to {MAX_NAME} characters")
+        raise FieldError(f"name must have 1 to {MAX_NAME} characters", "name")
     if request.schedule is not None:
-        check_schedule(request.schedule)
+        with naming("schedule"):
+            check_schedule(request.schedule)
     for name in ("failure_threshold", "throttle_threshold"):
         threshold = getattr(request, name)
         if threshold is not None and threshold < 1:
-            raise ValueError(f"{name} must be at least 1")
+            raise FieldError(f"{name} must be at least 1", name)
     if request.throttle_delay is not None and not 0 < request.throttle_delay < inf:
-        raise ValueError("throttle_delay must be a number of seconds above 0")
-    for host, count in request.host_concurrency.items():
-        host_key(host)  # raises ValueError
-        if not 1 <= count <= MAX_AT_ONCE:
-            raise ValueError(f"host_concurrency of {host!r} must be 1 to {MAX_AT_ONCE}")
-    settings = settings_of(request.options, base, request.kind)
-    settings.scope_of(seeds)  # raises ValueError
+        raise FieldError("throttle_delay must be a number of seconds above 0", "throttle_delay")
+    with naming("host_concurrency"):
+        for host, count in request.host_concurrency.items():
+            host_key(host)  # raises ValueError
+            if not 1 <= count <= MAX_AT_ONCE:
+                raise ValueError(f"host_concurrency of {host!r} must be 1 to {MAX_AT_ONCE}")
+    for name, value in request.options.items():
+        with naming(f"options.{name}"):
+            settings_of({name: value}, base, request.kind)
+    with naming("options"):
+        settings = settings_of(request.options, base, request.kind)
+    with naming("seeds"):
+        settings.scope_of(seeds)
     return settings
+
+
+def _checked_seeds(urls: list[str]) -> list[str]:
+    if not urls:
+        raise ValueError("seeds is empty: give at least one URL")
+    if len(urls) > MAX_SEEDS:
+        raise ValueError(f"seeds has {len(urls):,} URLs; at most {MAX_SEEDS:,}")
+    return canonical_seeds(urls)
 
 
 def settings_of(

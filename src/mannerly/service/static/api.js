@@ -32,7 +32,7 @@ export async function call(method, path, body, signal) {
   const kind = answer.headers.get("Content-Type") || "";
   if (!answer.ok) {
     const problem = kind.includes("json") ? await answer.json() : {};
-    throw new Refused(problem.detail || `The service answered ${answer.status}.`);
+    throw Object.assign(new Refused(problem.detail || `The service answered ${answer.status}.`), { field: problem.field });
   }
   return answer.json();
 }

@@ -40,7 +40,7 @@ export const HOST_STATES = {
 export const hostState = (state) => HOST_STATES[state] || ["dot", state, state];
 
 export const CRAWL_ICONS = {
-  running: "dot", waiting: "clock", paused: "pause", held: "pause", refused: "diamond", stopping: "square", stopped: "square",
+  running: "dot", waiting: "clock", paused: "pause", held: "pause", refused: "diamond", stopping: "square", stopped: "square", cancelled: "square",
   finished: "check", incomplete: "hollow", failed: "cross", starting: "hollow", queued: "clock",
 };
 

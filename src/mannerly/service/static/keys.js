@@ -23,7 +23,7 @@ function press(event) {
     else closeHost();
     return;
   }
-  if (inField || !isOn()) return;
+  if (inField || !isOn() || (document.body.classList.contains("is-list") && event.key !== "?")) return; // the list of jobs has no parts
   const act = actions[event.key] || (/^[1-5]$/.test(event.key) ? () => section(Number(event.key) - 1) : null);
   if (act) { event.preventDefault(); act(); }
 }

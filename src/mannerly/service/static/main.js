@@ -2,7 +2,7 @@
 
 import { call, get, stream } from "./api.js";
 import { addEvents, addPoint, compared, setHistory, startCharts } from "./charts.js";
-import { $, button, fill, h, keep } from "./dom.js";
+import { $, button, fill, h, keep, outside } from "./dom.js";
 import { refreshErrors, startErrors } from "./errors.js";
 import { bytes, clock, minute, rate, share, span, whole } from "./format.js";
 import { showHost, startPanel } from "./host_panel.js";
@@ -98,6 +98,8 @@ function told(live) {
     saidAt = Date.now();
     $("sentence").textContent = live.sentence;
     $("detail").textContent = live.detail;
+    const url = ["starting", "running"].includes(live.state) ? live.latest_url : "", verb = live.numbers.in_flight ? "Fetching " : "Fetched ";
+    keep($("latest"), verb + url, () => (url ? [verb, outside(url)] : []));
     $("proof-line").textContent = live.proof;
     $("proof-line").parentElement.classList.toggle("is-broken", live.early > 0);
   }
