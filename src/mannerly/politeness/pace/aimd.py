@@ -6,7 +6,7 @@
     slow             latency ≥ degrade factor × target  (factor 2)
 
 With a server limit r, the rate oscillates between r·β and slightly above r forever, and each cycle
-costs a refusal: 2–18 % of requests on the tuning servers, which is why it is not the default. Eight
+costs a refusal: 0.4–18 % of requests on tuning servers, which is why it is not the default. Eight
 refusals in flight cut the rate once, not by β⁸: a response to a request sent before the last cut
 says nothing new. The latency target is 1.5 times the lowest median of 15 latencies so far, unless
 it is set; an average would rise with the latency that it should limit.
