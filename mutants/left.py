@@ -61,7 +61,7 @@ LEFT = (
         "start before reading what came while stopped",
         "P4",
         "crawler/runtime/engine.py",
-        "        if now.mono - self._looked_at > STALLED_S:",
+        "        if busy_s > STALLED_S:",
         "        if False:",
         (
             (

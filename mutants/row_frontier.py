@@ -217,7 +217,7 @@ FRONTIER = (
         "let two machines own a shard",
         "G11",
         "crawler/store/valkey/scripts/claim.lua",
-        "if held[2] and held[2] ~= '' and tonumber(held[4]) > now then\n",
+        "if token ~= '' and A.over ~= token .. ' ' .. beat then\n",
         "if false then\n",
         (f"{_SERVER}Fleet::test_shards_are_claimed_and_released_one_by_one",),
         ("G11",),
