@@ -14,6 +14,22 @@ _WINDOW = "crawler/frontier/window.py"
 
 WHOLE = (
     Mutant(
+        "judge a translation without its return link as right",
+        "P7",
+        "report/listing.py",
+        " and url not in facts.hreflangs.get(target, ()):\n",
+        " and target not in facts.hreflangs:\n",
+        ("report/test_tables.py::test_titles_and_descriptions_are_judged",),
+    ),
+    Mutant(
+        "list fast pages as slow",
+        "P7",
+        "report/weight.py",
+        " and each.latency_ms > SLOW_MS]",
+        " and each.latency_ms > 0]",
+        ("report/test_tables.py::test_fast_pages_are_not_listed_as_slow",),
+    ),
+    Mutant(
         "export a damaged record",
         "P3",
         "exports/soundness.py",

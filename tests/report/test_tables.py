@@ -173,3 +173,90 @@ def test_hosts_that_were_given_up_are_listed_with_the_reason(tmp_path: Path) -> 
     ((host, why, urls, fetched),) = [row.cells for row in given_up.table.rows]
     assert (host, urls, fetched) == (closed, 2, 0)  # the page and the usual sitemap
     assert "robots.txt" in str(why)
+
+
+GOOD = "A title that is neither too short nor too long"
+SAID = "A description that tells what the page is about, in a sentence that a list can show whole."
+FILL = f"<h1>Head</h1><p>{'Some words to read. ' * 120}</p>"
+
+
+def described(body: str = FILL, title: str = GOOD, said: str = SAID, head: str = "") -> Planted:
+    return Planted(html(body, title, f'<meta name="description" content="{said}">{head}'))
+
+
+LISTED = {
+    "/": described(
+        FILL + "".join(f'<a href="/{name}">x</a>' for name in "abcdefgh"), "Home" + GOOD, "H" + SAID
+    ),
+    "/a": Planted(html(FILL, "")),
+    "/b": described(title="Short", said="Short"),
+    "/c": described(title="c" * 61, said="c" * 156),
+    "/d": described(
+        title="D " + GOOD,
+        said="D " + SAID,
+        head='<link rel="alternate" hreflang="en" href="/h">',
+    ),
+    "/e": described(title="D " + GOOD, said="D " + SAID),
+    "/f": described(
+        FILL.replace("h1", "h2")
+        + '<img src="/x.png"><img src="/y.png" alt=""><a href="/"><img src=/z>'
+        "</a>",
+        "F " + GOOD,
+        "F " + SAID,
+    ),
+    "/g": described(
+        "<h1>Head</h1>",
+        "G " + GOOD,
+        "G " + SAID,
+        '<link rel="alternate" hreflang="de" href="/h">'
+        '<link rel="alternate" hreflang="fr" href="/d">',
+    ),
+    "/h": described(
+        title="H " + GOOD,
+        said="X " + SAID,
+        head='<link rel="alternate" hreflang="en" href="/g">',
+    ),
+}
+
+
+def test_titles_and_descriptions_are_judged(tmp_path: Path) -> None:
+    """Every planted problem is found on its pages, and no other."""
+    with served(LISTED) as server:
+        crawl_of(server, tmp_path / "crawl")
+        with open_crawl(tmp_path / "crawl") as crawl:
+            (found,) = [each for each in find(crawl).sections if each.id == "listing"]
+
+    assert found.table is not None
+    lines = {
+        row.cells[0]: [
+            (url.removeprefix(server.home), text.removeprefix(server.home))
+            for url, text in (row.details.lines if row.details else [])
+        ]
+        for row in found.table.rows
+    }
+    assert {name: [url for url, _ in pages] for name, pages in lines.items()} == {
+        "Title missing": ["/a"],
+        "Title short": ["/b"],
+        "Title long": ["/c"],
+        "Title on several pages": ["/d", "/e"],
+        "Description missing": ["/a"],
+        "Description short": ["/b"],
+        "Description long": ["/c"],
+        "Description on several pages": ["/d", "/e"],
+        "No h1": ["/f"],
+        "Images without alt": ["/f"],
+        "hreflang without return link": ["/d", "/g"],
+        "Thin page": ["/g"],
+    }
+    assert lines["Images without alt"] == [("/f", "2 images")]
+    assert lines["hreflang without return link"] == [("/d", "/h"), ("/g", "/d")]
+
+
+def test_fast_pages_are_not_listed_as_slow(tmp_path: Path) -> None:
+    """Nor small ones as large: a site without either has no such tables."""
+    with served({"/": Planted(html("small and fast"))}) as server:
+        crawl_of(server, tmp_path / "crawl")
+        with open_crawl(tmp_path / "crawl") as crawl:
+            tables = {each.id: each.table for each in find(crawl).sections}
+
+    assert (tables["slow"], tables["large"]) == (None, None)

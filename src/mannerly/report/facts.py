@@ -6,10 +6,11 @@ grows with the pages (about 1 kB each), not with the links between them.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.stored import StoredCrawl
 
 _source = attrgetter("source")
+
+# An image as it is kept (`page.elements`): after an empty field; in a link's text it is once more.
+_IMAGE = re.compile(rb"(?<=\0\0)<img[\s/][^\0>]*", re.IGNORECASE)
+_ALT = re.compile(rb"[\s/\"']alt(?:[\s=/]|$)", re.IGNORECASE)
 
 MOST_LINES = 500_000  # links to broken targets that are kept in memory: some 100 MB
 
@@ -64,6 +69,8 @@ class CrawlFacts:
     verdict: Verdict
     broken: dict[str, BrokenTarget] = field(default_factory=dict)
     linked: Counter[str] = field(default_factory=Counter)  # by URL: pages that link to it
+    hreflangs: dict[str, set[str]] = field(default_factory=dict)  # by page: those that it names
+    without_alt: dict[str, int] = field(default_factory=dict)  # by page: images without alt
     pages_with_broken: int = 0
     lines_left: int = MOST_LINES
     is_cut: bool = False  # there are more links to broken targets than are kept here
@@ -107,6 +114,7 @@ def read(crawl: StoredCrawl) -> CrawlFacts:
         facts.broken = {url: BrokenTarget() for url in facts.verdict.answers}
         if facts.has_links:
             _read_links(view, facts)
+            _read_images(view, facts)
         else:
             _from_parents(facts)
     return facts
@@ -126,10 +134,20 @@ def _traffic(view: View) -> list[Traffic]:
     return [found[interval] for interval in sorted(found)]
 
 
-def pages_of_links(view: View) -> Iterator[tuple[str, list[Link]]]:
-    """Yield every page with its links, without those that lead no visitor anywhere."""
+def pages_of_links(
+    view: View, hreflangs: dict[str, set[str]] | None = None
+) -> Iterator[tuple[str, list[Link]]]:
+    """Yield every page with its links, without those that lead no visitor anywhere.
+
+    `hreflangs` takes, by page, the pages that it names as its translations.
+    """
     for source, group in groupby(view.links(), _source):
-        found = [link for link in group if link.kind not in STATEMENTS]
+        found = []
+        for link in group:
+            if link.kind not in STATEMENTS:
+                found.append(link)
+            elif hreflangs is not None and link.kind == "hreflang":
+                hreflangs.setdefault(source, set()).add(link.target)
         if found:
             yield source, found
 
@@ -137,7 +155,7 @@ def pages_of_links(view: View) -> Iterator[tuple[str, list[Link]]]:
 def _read_links(view: View, facts: CrawlFacts) -> None:
     known, broken, verdict = facts.pages.keys(), facts.broken, facts.verdict
     has_anchors = any("#" in url for url in verdict.answers)
-    for source, found in pages_of_links(view):
+    for source, found in pages_of_links(view, facts.hreflangs):
         targets = {link.target for link in found}
         targets.discard(source)
         facts.linked.update(targets & known)
@@ -153,6 +171,15 @@ def _read_links(view: View, facts: CrawlFacts) -> None:
                 broken[url].lines.append((source, link.text, link.kind))
             else:
                 facts.is_cut = True
+
+
+def _read_images(view: View, facts: CrawlFacts) -> None:
+    """Count the images without alternative text; an empty one is right for decoration."""
+    for record, kept in chain.from_iterable(reader.elements() for reader in view.readers):
+        if kept is None or record.url not in facts.pages:
+            continue
+        if missing := sum(_ALT.search(tag) is None for tag in _IMAGE.findall(kept)):
+            facts.without_alt[record.url] = missing
 
 
 def _from_parents(facts: CrawlFacts) -> None:

@@ -169,7 +169,7 @@ def slow_section(tallies: dict[str, Tally]) -> Section:
     values = [(name, count, round(mid, 1), round(p95, 1)) for name, mid, p95, count in timed]
     return Section(
         "slow-sections",
-        "Slow sections",
+        "Answer times by section",
         len(rows),
         "by the median of their pages",
         empty="No page was fetched yet.",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 SLOW_MS = 1000.0
 LARGE_BYTES = 2_000_000
-_LEAST = 10  # listed even if none is slow or large
 
 _SLOW_FIELDS = ("url", "first_byte_ms", "whole_page_ms", "bytes")
 _SLOW_COLUMNS = (
@@ -32,11 +31,9 @@ _LARGE_COLUMNS = (
 
 
 def slow_section(facts: CrawlFacts) -> Section:
-    """Return the section of slow pages: those over one second, or the ten slowest."""
-    answered = [page for page in facts.pages.values() if is_ok(page)]
-    answered.sort(key=lambda page: (-page.latency_ms, page.url))
-    slow = sum(page.latency_ms > SLOW_MS for page in answered)
-    shown = answered[: max(slow, _LEAST)]
+    """Return the section of slow pages: those over one second."""
+    shown = [each for each in facts.pages.values() if is_ok(each) and each.latency_ms > SLOW_MS]
+    shown.sort(key=lambda page: (-page.latency_ms, page.url))
     rows = [
         Row((page.url, page.latency_ms / 1000, page.total_ms / 1000, page.bytes)) for page in shown
     ]
@@ -44,31 +41,27 @@ def slow_section(facts: CrawlFacts) -> Section:
     return Section(
         "slow",
         "Slow pages",
-        slow,
-        f"{slow:,} over 1 s",
-        "Time to the first byte, without connecting."
-        + ("" if slow else " The slowest are listed."),
-        empty="No page was fetched yet.",
+        len(shown),
+        f"{len(shown):,} over 1 s",
+        "Time to the first byte, without connecting." if shown else "",
+        empty="No page took longer than 1 s to its first byte.",
         table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
         csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
     )
 
 
 def large_section(facts: CrawlFacts) -> Section:
-    """Return the section of large pages: those over 2 MB, or the ten largest."""
-    answered = [page for page in facts.pages.values() if is_ok(page)]
-    answered.sort(key=lambda page: (-page.bytes, page.url))
-    large = sum(page.bytes > LARGE_BYTES for page in answered)
-    shown = answered[: max(large, _LEAST)]
+    """Return the section of large pages: those over 2 MB."""
+    shown = [each for each in facts.pages.values() if is_ok(each) and each.bytes > LARGE_BYTES]
+    shown.sort(key=lambda page: (-page.bytes, page.url))
     rows = [Row((page.url, media_type(page.content_type) or None, page.bytes)) for page in shown]
     values = [(page.url, page.content_type, page.bytes) for page in shown]
     return Section(
         "large",
         "Large pages",
-        large,
-        f"{large:,} over 2 MB",
-        "" if large else "The largest are listed.",
-        empty="No page was fetched yet.",
+        len(shown),
+        f"{len(shown):,} over 2 MB",
+        empty="No page is larger than 2 MB.",
         table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
         csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
     )

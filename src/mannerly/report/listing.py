@@ -1,0 +1,157 @@
+"""Titles, descriptions, headings and the like: what a search engine shows of a page, or misses.
+
+Only pages that may be listed are judged. The limits of lengths are those of usual tools: a title
+between 30 and 60 characters and a description between 70 and 155 are shown whole. Images and
+translations are known if the crawl has kept its links (--links).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from .pages import is_html, is_ok, why_not_indexed
+from .table import (
+    ALL_DETAILS,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    ReportTable,
+    Row,
+    Section,
+    cut,
+    rows_of,
+)
+from .words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mannerly.crawler.model import PageRecord
+
+    from .facts import CrawlFacts
+
+TITLE = (30, 60)  # characters
+DESCRIPTION = (70, 155)
+THIN_BYTES = 2000  # of HTML, markup included: a sentence or two
+
+_FIELDS = ("problem", "url", "value")
+_COLUMNS = (
+    Column("Problem", width="wide"),
+    Column("Pages", Cell.NUMBER),
+    Column("Why it matters", Cell.QUIET, phone=Phone.HIDDEN),
+)
+_CUT = "it is cut off"
+_MADE = "a search engine makes one up"
+_WHY = {
+    "Title missing": _MADE,
+    "Title short": f"under {TITLE[0]} characters: it says little",
+    "Title long": f"over {TITLE[1]} characters: {_CUT}",
+    "Title on several pages": "they cannot be told apart in a list of results",
+    "Description missing": _MADE,
+    "Description short": f"under {DESCRIPTION[0]} characters: there is room for more",
+    "Description long": f"over {DESCRIPTION[1]} characters: {_CUT}",
+    "Description on several pages": "it describes none of them",
+    "No h1": "nothing says what the page is about",
+    "Images without alt": "readers who do not see them get nothing",
+    "hreflang without return link": "search engines ignore it",
+    "Thin page": f"under {THIN_BYTES:,} bytes of HTML, markup included",
+}
+
+
+class ListingProblem(NamedTuple):
+    """One problem, and the pages that have it, each with what was found there."""
+
+    name: str
+    pages: list[tuple[str, str]]
+
+
+def problems(facts: CrawlFacts) -> list[ListingProblem]:
+    """Return the problems that occur, in a fixed order."""
+    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    judged = {
+        url: page
+        for url, page in sorted(facts.pages.items())
+        if is_ok(page) and is_html(page) and why_not_indexed(page) is None
+    }
+    for url, page in judged.items():
+        for name, value in _of_page(page):
+            found[name].append((url, value))
+        if images := facts.without_alt.get(url):
+            found["Images without alt"].append((url, counted(images, "image")))
+        for target in sorted(facts.hreflangs.get(url, ())):
+            if target != url and target in judged and url not in facts.hreflangs.get(target, ()):
+                found["hreflang without return link"].append((url, target))
+    for name, text in (("Title", _title), ("Description", _description)):
+        found[f"{name} on several pages"] = list(_doubled(judged, text))
+    return [ListingProblem(name, found[name]) for name in _WHY if found[name]]
+
+
+def _title(page: PageRecord) -> str | None:
+    return page.title
+
+
+def _description(page: PageRecord) -> str | None:
+    return page.description
+
+
+def _of_page(page: PageRecord) -> Iterator[tuple[str, str]]:
+    for name, text, limits in (
+        ("Title", page.title, TITLE),
+        ("Description", page.description, DESCRIPTION),
+    ):
+        if not text:
+            yield f"{name} missing", ""
+        elif len(text) < limits[0]:
+            yield f"{name} short", text
+        elif len(text) > limits[1]:
+            yield f"{name} long", text
+    if not page.h1:
+        yield "No h1", ""
+    if page.bytes < THIN_BYTES:
+        yield "Thin page", counted(page.bytes, "byte")
+
+
+def _doubled(
+    pages: dict[str, PageRecord], text: Callable[[PageRecord], str | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pages that share a text with others, those with the same one together."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for url, page in pages.items():
+        if same := text(page):
+            groups[same].append(url)
+    for same, urls in groups.items():
+        if len(urls) > 1:
+            yield from ((url, same) for url in urls)
+
+
+def section(facts: CrawlFacts) -> Section:
+    """Return the section of titles, descriptions, headings, images and translations."""
+    found = problems(facts)
+    room, rows = ALL_DETAILS, []
+    for problem in found:
+        urls = len({url for url, _ in problem.pages})
+        details = cut(problem.pages, len(problem.pages), room)
+        room -= len(details.lines)
+        rows.append(Row((problem.name, urls, _WHY[problem.name]), details))
+    pages = len({url for problem in found for url, _ in problem.pages})
+    unknown = (
+        "" if facts.has_links else " Images and translations are judged if you crawl with --links."
+    )
+    return Section(
+        "listing",
+        "Titles and descriptions",
+        len(found),
+        counted(pages, "page") if found else "0",
+        ("Of pages that a search engine may list." if found else "") + unknown,
+        empty="Every page has a title, a description and a heading of its own.",
+        table=ReportTable(_COLUMNS, rows, "problems", sort=-1, first=len(_WHY)) if rows else None,
+        csv=CsvFile("listing.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(found))),
+    )
+
+
+def _csv(found: list[ListingProblem]) -> Iterator[tuple[object, ...]]:
+    for problem in found:
+        for url, value in problem.pages:
+            yield problem.name, url, value or None
