@@ -314,3 +314,54 @@ def test_little_memory_loses_nothing_in_silence(tmp_path: Path, figure: Figure) 
     figure("F29", f"400 MB of address space: {len(lost)} of 36 pages later, {len(after)} lost")
     assert not (lost and ended.code == 0), ended.said
     assert after == set()
+
+
+_TREE_PAGES = 180
+
+
+def _tree(connection: socket.socket, path: str) -> bool:
+    """Serve a page of a tree, of 20 kB to 3 MB: every page leads to two others."""
+    if not path.strip("/").isdigit() and path != "/":
+        connection.sendall(answer(b"", "404 Not Found"))
+        return True
+    number = int(path.strip("/") or 0)
+    size = (20, 200, 700, 1500, 3000)[number % 5] * 1000
+    below = [each for each in (2 * number + 1, 2 * number + 2) if each < _TREE_PAGES]
+    links = "".join(f"<a href=/{each}>{each}</a>" for each in below)
+    with suppress(OSError):  # the crawl died
+        connection.sendall(
+            answer(
+                links.encode() + b"<p><b>text</b><i>x</i>" * (size // 22),
+                "200 OK",
+                "Content-Type: text/html",
+            )
+        )
+    return True
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("megabytes", range(84, 121, 4))
+def test_very_little_memory_loses_no_page(
+    processes: str, megabytes: int, tmp_path: Path, figure: Figure
+) -> None:
+    """A crawl that memory lacks for is completed by resume, or exits 1 and by retry."""
+    data_dir, room = str(tmp_path / "crawl"), megabytes << 20
+    with RawServer(_tree) as server:
+        words = ("--strategy", "fixed", "--delay", "0.001", "--max-rate", "unlimited")
+        words += ("--processes", processes, "--data-dir", data_dir, "--duration", "60")
+        words += ("--memory", "none")
+        first = run(
+            *("crawl", server.url(), *words),
+            before=lambda: resource.setrlimit(resource.RLIMIT_AS, (room, room)),
+            within_s=600.0,
+        )
+        then = run("crawl", server.url(), *words[:-4], "--memory", "none", within_s=600.0)
+        missing = _TREE_PAGES - sum(row["error"] is None for row in pages(tmp_path / "crawl"))
+        last = run("retry", data_dir, within_s=600.0) if missing else then
+        lost = _TREE_PAGES - sum(row["error"] is None for row in pages(tmp_path / "crawl"))
+
+    figure("F29", f"{megabytes} MB: exit {first.code}, {missing} of 180 by retry, {lost} lost")
+    assert then.code == (1 if missing else 0), then.said
+    assert last.code == 0, last.said
+    assert lost == 0

@@ -33,17 +33,28 @@ sys.meta_path.insert(0, Finder())
 """
 PAGES = {
     "/": b"<a href=/deadly>1</a><a href=/good>2</a>",
-    "/deadly": b"DEADLY",
+    "/deadly": b"DEADLY <a href=/below>4</a>",
+    "/below": b"below",
     "/good": b"<a href=/more>3</a>",
     "/more": b"the end",
 }
+
+
+READ = set(PAGES) - {"/below"}
+
+
+def _errors(directory: Path, url: str) -> dict[str, str | None]:
+    return {page.url.removeprefix(url[:-1]): page.error for page in kept(directory).pages}
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_page_that_kills_its_parser_is_recorded_as_an_error(
     processes: str, tmp_path: Path
 ) -> None:
-    """Alone in its process it ends the command twice, in a worker the worker; then it is passed."""
+    """Alone in its process it ends the command twice, in a worker the worker; then it has failed.
+
+    The exit code says so until it was read, and `retry` reads it.
+    """
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(DEADLY)
     asked: Counter[str] = Counter()
@@ -81,12 +92,23 @@ def test_a_page_that_kills_its_parser_is_recorded_as_an_error(
             codes.append(done.returncode)
             if done.returncode != 9:
                 break
+        errors = _errors(tmp_path / "crawl", server.url())
+        again = [
+            subprocess.run(
+                [sys.executable, "-m", "mannerly", name, str(tmp_path / "crawl")],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            for name in ("resume", "retry")
+        ]
+        read = _errors(tmp_path / "crawl", server.url())
 
-    errors = {
-        page.url.removeprefix(server.url()[:-1]): page.error
-        for page in kept(tmp_path / "crawl").pages
-    }
     assert codes == ([9, 9, 1] if processes == "1" else [1])
     assert "1 page that crashed the parser twice" in done.stderr
-    assert errors == dict.fromkeys(PAGES) | {"/deadly": "crashes_parser"}
-    assert asked["/deadly"] == 3
+    assert errors == dict.fromkeys(READ) | {"/deadly": "crashes_parser"}
+    assert [each.returncode for each in again] == [1, 0], again[0].stderr
+    assert "the links of 1 page are missing" in again[0].stderr
+    assert read == dict.fromkeys(PAGES)
+    assert asked["/deadly"] == 4
