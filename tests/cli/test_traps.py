@@ -60,8 +60,11 @@ def test_what_is_held_back_is_said(tmp_path: Path) -> None:
     explained = json.loads(invoke("explain", data_dir, held_back[0], "--json").stdout)
     assert done.exit_code == 0, done.output
     assert {server.url(f"/{page}") for page in range(1, REAL)} <= fetched
-    said = f"{len(held_back):,} of these, whose pages lead to more of the same: "
+    said = f"{len(held_back):,} of these are fetched last: such pages led mostly to more of them: "
     words = " ".join(done.output.split())
     assert f"Held back {said}{place}/calendar/*/* ({len(held_back):,})" in words
     assert explained["state"] == "queued"
-    assert "held back: /calendar/*/* has many URLs" in explained["because"]
+    assert (
+        "it comes after others: most pages like /calendar/*/* lead to pages of their own kind"
+        in explained["because"]
+    )

@@ -37,6 +37,7 @@ OF_KIND: dict[ValueKind, Any] = {
     ValueKind.NUMBER: 2.5,
     ValueKind.RATE: 2.0,
     ValueKind.TEXT: "word",
+    ValueKind.CONTACT: "me@a.example",
     ValueKind.FLAG: True,
     ValueKind.LIST: ["http://*"],
     ValueKind.STATUSES: [429, 503],

@@ -155,6 +155,7 @@ def _described(checked: Checked) -> dict[str, Any]:
             for each in checked.broken
         ],
         "unchecked": checked.unchecked,
+        "private": checked.private,
     }
 
 
@@ -186,6 +187,10 @@ def _summarise(checked: Checked) -> None:
     note(f"{found} {verb} broken: {pages} and {links} were checked")
     for reason, count in sorted(checked.unchecked.items()):
         note(f"Not checked: {count:,} {safe_term(reason)}")
+    if checked.private:
+        allowed = " ".join(f"--allow-net {each}" for each in checked.private[:_SOURCES])
+        more = len(checked.private) - _SOURCES
+        note(f"To check private addresses, too: {safe_term(allowed)}" + (" …" if more > 0 else ""))
 
 
 class CheckCommand(CrawlCommand):

@@ -118,11 +118,16 @@ def crawl(
 
 
 def prepare(
-    arguments: list[str], configuration: Configuration, base: CrawlSettings | None = None
+    arguments: list[str],
+    configuration: Configuration,
+    base: CrawlSettings | None = None,
+    *,
+    verb: str = "Resuming",
 ) -> RunPlan:
     """Return the plan of a run; errors are found before the first request.
 
-    `base` are the settings of a new crawl, as far as no option changes them.
+    `base` are the settings of a new crawl, as far as no option changes them; `verb` says what the
+    run does with a crawl that exists.
     """
     from mannerly.crawler.store import exists
 
@@ -148,7 +153,7 @@ def prepare(
     else:
         manifest = _checked_manifest(seeds, location, is_named=data_dir is not None)
         settings = for_outputs(_resumed(configuration, manifest, location), configuration)
-        said += notices.resumed(location, manifest.seeds, settings)
+        said += notices.resumed(location, manifest.seeds, settings, verb=verb)
         said += notices.control_records(location)
         left = notices.left_by_earlier_runs(location)
         said += left.lines
@@ -186,9 +191,10 @@ def finish(
         content=content_of(plan.configuration),
         quiet=quiet,
     )
+    elsewhere = shared.records_elsewhere(plan)
     code = USAGE if written == USAGE else exit_code(result) or written
     broken = rules_broken_by(plan.location, plan.rules) if code in (0, BROKEN_RULE) else []
-    _report(plan, result, broken, more or {}, show)
+    _report(plan, result, broken, {**(more or {}), **elsewhere}, show)
     return code or (BROKEN_RULE if broken else 0)
 
 
@@ -349,6 +355,7 @@ def _notices(plan: RunPlan) -> list[str]:
         *notices.wider_scope(plan.configuration, plan.settings),
         *notices.unmet_hosts(plan.seeds, plan.settings),
         *notices.unsent_credentials(plan.seeds, plan.settings),
+        *notices.remembered_paces(plan.seeds, plan.configuration, plan.settings),
         *([] if plan.is_resumed else notices.anonymous(plan.seeds, plan.settings)),
     ]
 

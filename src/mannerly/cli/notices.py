@@ -70,7 +70,9 @@ def seeds_read(sources: Sequence[SeedSource]) -> list[str]:
     ]
 
 
-def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
+def resumed(
+    location: str, seeds: Sequence[str], settings: CrawlSettings, *, verb: str = "Resuming"
+) -> list[str]:
     """Say what is resumed: its seeds, and what it allows that only an operator may."""
     from mannerly.crawler.settings import in_force
 
@@ -87,7 +89,7 @@ def resumed(location: str, seeds: Sequence[str], settings: CrawlSettings) -> lis
                 ]
     owner = foreign_owner(location)
     return [
-        f"Resuming the crawl in {safe_term(location)}: {_named(seeds)}"
+        f"{verb} the crawl in {safe_term(location)}: {_named(seeds)}"
         + (f"; {safe_term(' '.join(allowed))}" if allowed else "")
         + (f"; it belongs to another user (uid {owner})" if owner is not None else "")
     ]
@@ -221,6 +223,24 @@ def unsent_credentials(seeds: Sequence[str], settings: CrawlSettings) -> list[st
                 f"{flag} http://{place}=…"
             )
     return lines
+
+
+def remembered_paces(
+    seeds: Sequence[str], configuration: Configuration, settings: CrawlSettings
+) -> list[str]:
+    """Say that --start-rate is for hosts that are not known, and which hosts of seeds are."""
+    from mannerly.crawler.inspection.neighbours import learned_rates
+    from mannerly.crawler.web.urls import host_key_of
+
+    if "start_rate" not in configuration.given:
+        return []
+    rates = learned_rates(settings, [host_key_of(seed) for seed in seeds[:_NAMED_SEEDS]])
+    where = configuration.given["start_rate"].where
+    return [
+        f"{where} does not hold for {safe_term(host, limit=80)}: earlier crawls have learned its "
+        f"pace ({rate:.1f}/s). --memory none begins anew"
+        for host, rate in rates.items()
+    ]
 
 
 def unmet_hosts(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:

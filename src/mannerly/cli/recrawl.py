@@ -37,7 +37,7 @@ def recrawl(location: Location, **options: Value | None) -> None:
     With the URL of a server, --crawl NAME and --data-dir DIR: as one worker of the crawl.
     """
     with failing_clearly():
-        plan = stored_plan(location, given_options(options))
+        plan = stored_plan(location, given_options(options), verb="Checking the pages of")
         with opened(plan.location) as crawl:
             if unnamed := crawl.unnamed_records():
                 raise OptionError(_said_unnamed(unnamed))

@@ -44,8 +44,10 @@ def resume(
         run_plan(stored_plan(str(directory), given_options(options)))
 
 
-def stored_plan(location: str, given: Mapping[str, Value]) -> RunPlan:
+def stored_plan(location: str, given: Mapping[str, Value], verb: str = "Resuming") -> RunPlan:
     """Return the plan of a run that resumes a crawl; `given` are the options of this run.
+
+    `verb` says what the run does with the crawl.
 
     `location` is a data directory, that of a worker, or the URL of a server: then `given` has the
     name of the crawl and the data directory of this worker.
@@ -64,7 +66,8 @@ def stored_plan(location: str, given: Mapping[str, Value]) -> RunPlan:
         require_crawl(location)
     else:
         kept["redis_url"], kept["crawl"] = member
-    return prepare([], resolve({**given, **kept}, environment=os.environ, directory=None))
+    configuration = resolve({**given, **kept}, environment=os.environ, directory=None)
+    return prepare([], configuration, verb=verb)
 
 
 class ResumeCommand(CrawlCommand):

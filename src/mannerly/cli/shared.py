@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
@@ -85,6 +87,33 @@ def prepare_shared(
     read_records_from([member.segments or member.data_dir])
     is_joined = manifest is not None
     return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)
+
+
+def records_elsewhere(plan: RunPlan) -> dict[str, int]:
+    """Say which part of the records the outputs of a worker have, and how to write all of them.
+
+    Returns:
+        The number of records that other workers have, for the result as JSON.
+    """
+    outputs = plan.configuration.texts("output")
+    if plan.member is None or not outputs:
+        return {}
+    from mannerly.crawler.stored import open_crawl
+
+    with open_crawl(plan.location) as crawl:
+        elsewhere, total = crawl.lost_records(), crawl.status().total
+    if elsewhere:
+        everything = total["fetched"] + total["failed"]
+        server, _, name = plan.location.partition("#")
+        words = ["mannerly", "export", server, "--crawl", unquote(name)]
+        words += ["--data-dir", str(plan.member.segments or plan.member.data_dir)]
+        words += [word for output in outputs for word in ("-o", output)]
+        note(
+            f"-o has the part of this worker: {everything - elsewhere:,} of {everything:,} "
+            f"records. Other workers have {elsewhere:,}. To write all, add --data-dir with the "
+            f"directory of each of them:\n  {safe_term(shlex.join(words))}"
+        )
+    return {"records_elsewhere": elsewhere}
 
 
 def server_of(configuration: Configuration) -> str | None:

@@ -35,6 +35,7 @@ _FAILURES = 3  # kinds that the headline names
 _REASONS = 6  # of each kind; the rest is one number
 _EARLY_HOSTS = 3  # named where a request was sent too early
 _PATTERNS = 3
+_MANY_HELD_BACK = 500  # URLs that come last: fewer are not worth a line
 _SLOW_S = 1.0  # hosts with a shorter mean response time are not named
 
 
@@ -344,12 +345,12 @@ def _kept_in(location: str | None) -> list[str]:
 
 
 def _held_back(stats: Stats) -> list[str]:
-    """Return how many of the URLs that are left come last, and their patterns."""
+    """Return how many of the URLs that are left come last, and their patterns, if many do."""
     ranked = sorted((+stats.held_back).items(), key=lambda item: (-item[1], item[0]))
-    if not ranked:
+    if sum(urls for _, urls in ranked) < _MANY_HELD_BACK:
         return []
     named = [f"{safe_term(pattern, limit=80)} ({urls:,})" for pattern, urls in ranked[:_PATTERNS]]
     if len(ranked) > _PATTERNS:
         named.append("…")
     count = sum(urls for _, urls in ranked)
-    return [f"{count:,} of these, whose pages lead to more of the same:", *named]
+    return [f"{count:,} of these are fetched last: such pages led mostly to more of them:", *named]

@@ -214,7 +214,7 @@ class _StoredMeter:
         live = self._meter.update(stats, now - self._began)
         state = CrawlState.RUNNING if live.state is CrawlState.STARTING else live.state
         limits = Limits(pages_before=self._before)
-        return live._replace(state=state, limits=limits, elapsed_s=now - status.created_at)
+        return live._replace(state=state, limits=limits)
 
 
 @contextmanager

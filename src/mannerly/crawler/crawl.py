@@ -52,6 +52,7 @@ from mannerly.crawler.inspection.seeds import (
     SeedProblem,
     astray,
     given_up_hosts,
+    lost_seeds,
     seed_problems,
 )
 from mannerly.crawler.inspection.status import totals
@@ -238,6 +239,7 @@ class Crawl(StoredCrawl):
             if member is not None:
                 clear_home(member.data_dir)
         self.is_resumed = exists(location)
+        self._is_made = False  # by this run, and not by another one at the same time
         if self.is_resumed:
             super().__init__(open_store(location))
             self.settings = resumed_settings(self.store.manifest, settings)
@@ -261,6 +263,7 @@ class Crawl(StoredCrawl):
         manifest = new_manifest(settings, seeds, shards)
         try:
             super().__init__(create_crawl(location, manifest))
+            self._is_made = True
         except StoreError:
             if self._member is None or not exists(location):
                 raise
@@ -322,7 +325,7 @@ class Crawl(StoredCrawl):
             _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
-        ending, stats = run(
+        ending, stats = self._begun(
             Run(
                 store=store,
                 settings=self.settings,
@@ -348,6 +351,18 @@ class Crawl(StoredCrawl):
             result = _examined(result, store)
         self._result = result
         return result
+
+    def _begun(self, this: Run) -> tuple[Ending, Stats]:
+        """Run the crawl; one in a server that was made for a run that cannot begin is removed."""
+        try:
+            return run(this)
+        except StoreError:
+            store = this.store
+            if self._is_made and store.fleet is not None:
+                with suppress(StoreError):
+                    if not store.workers() and not any(totals(store).values()):
+                        wipe(store.location)
+            raise
 
     def start(self) -> Self:
         """Start the crawl in a background thread, and return at once."""
@@ -443,6 +458,8 @@ class Crawl(StoredCrawl):
                 yield page
                 page.done()
             self.wait()
+            for page in self._lost_seeds():
+                yield page
         finally:
             end()
 
@@ -473,6 +490,8 @@ class Crawl(StoredCrawl):
                 page.done()
                 await asyncio.sleep(0)  # pages that are here already must not starve other tasks
             await asyncio.to_thread(self.wait)
+            for page in await asyncio.to_thread(self._lost_seeds):
+                yield page
         finally:
             await asyncio.to_thread(end)
 
@@ -487,6 +506,19 @@ class Crawl(StoredCrawl):
                 queue.acknowledge(delivered)
 
         return Page(delivered.record, delivered.headers, delivered.body, done)
+
+    def _lost_seeds(self) -> list[Page]:
+        """Return the seeds that could not be fetched as pages, with the cause as their error."""
+        result = self._result
+        is_over = result is not None and result.ending in (Ending.FINISHED, Ending.NO_SEED)
+        if not is_over or self.store.fleet is not None:
+            return []
+        assert result is not None
+        if not result.given_up and not result.seed_problems:
+            return []
+        with self.view() as opened:
+            lost = lost_seeds(opened, [*self.store.manifest.seeds, *added_seeds(self.store)])
+        return [Page(record, {}, b"") for record in lost]
 
     def _acknowledge(self, page: Delivered) -> None:
         """Note that the program is done with a page, also after the crawl was closed."""

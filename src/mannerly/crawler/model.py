@@ -184,7 +184,7 @@ NO_MEMORY = "no_memory"  # the error of a page that could not be received or rea
 NOT_READ = frozenset({CRASHED, UNPARSED, NO_MEMORY})
 """Errors of pages that arrived and were not read: their links are missing."""
 
-UNFINISHED = frozenset({CRASHED, NO_MEMORY, "no_room"})
+UNFINISHED = NOT_READ | {"no_room"}
 """Errors with which a crawl is incomplete: the page may be all right, and its links are missing."""
 
 REFUSALS = frozenset({401, 403, 407, 408, 425, 429})

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import CheckUrls
+from mannerly.crawler.fetch.guard import split_origin
 from mannerly.crawler.inspection.reasons import skip_words
+from mannerly.crawler.model import LocalError
 
 from .facts import pages_of_links
 from .pages import answer, is_lost, is_unchecked
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from .findings import Findings
 
 _AT_ONCE = 1000  # URLs of one control record
+_PRIVATE = (LocalError.BLOCKED_ADDRESS, LocalError.BLOCKED_PORT)
 _REFUSED = "refused us, so nothing is known"
 
 
@@ -42,6 +45,7 @@ class Checked:
     pages: int  # that were crawled
     links: int  # other targets that were asked for
     unchecked: dict[str, int]  # by the reason in words
+    private: list[str]  # host:port of each target that is in a private network, for --allow-net
 
 
 def targets(crawl: StoredCrawl) -> list[str]:
@@ -84,5 +88,16 @@ def outcome(findings: Findings) -> Checked:
         if is_unchecked(page, is_foreign=page.host not in own)
     )
     unchecked.update(_REFUSED for each in facts.given_up if not is_lost(each))
+    private = [each.url for each in skipped if each.reason in _PRIVATE]
+    private += [page.url for page in facts.checked.values() if page.error in _PRIVATE]
     order = sorted(found.values(), key=lambda each: (-len(each.linked_from), each.target))
-    return Checked(order, len(facts.pages), len(facts.checked), dict(unchecked))
+    places = sorted({_place(url) for url in private})
+    return Checked(order, len(facts.pages), len(facts.checked), dict(unchecked), places)
+
+
+def _place(url: str) -> str:
+    """Return the host and port of a URL, as --allow-net takes it."""
+    origin = split_origin(url)
+    assert origin is not None, "a record has a serialised URL"
+    _, host, port = origin
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

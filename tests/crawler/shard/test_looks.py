@@ -6,6 +6,7 @@ import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
 
 from mannerly.crawler.events import HostsSeen, HostWaits, Watched
+from mannerly.crawler.model import LocalError
 from mannerly.crawler.shard.looks import (
     BUSIEST,
     HOSTS_A_SECOND,
@@ -110,6 +111,25 @@ def test_wait_of_a_second_is_told_when_a_run_is_watched_closely() -> None:
     assert ("https://a.example/2", pytest.approx(5.0)) in told
     assert all(url != "https://a.example/1" or wait_s <= 5.0 for url, wait_s in told)
     assert other.told(HostWaits) == []
+
+
+def test_the_wait_before_a_retry_names_the_url_that_is_tried_again() -> None:
+    """It comes before what is in the queue, if it is due by then."""
+    urls = ("https://a.example/1", "https://a.example/2", "https://a.example/3")
+    world = ShardWorld(*urls, settings=CALM, watched=Watched.CLOSELY)
+    world.pass_robots()
+    asked = []
+    for _ in range(5):
+        world.wait(5.0)
+        (request,) = world.start()
+        asked.append(request.url)
+        if request.url == urls[0]:
+            world.answer(request, error=LocalError.NO_MEMORY)  # after 2, 4, 8 s again
+        else:
+            break
+
+    assert asked == [urls[0]] * 3 + [urls[1]]
+    assert world.told(HostWaits)[-1].url == urls[0]
 
 
 def test_one_of_many_short_waits_is_told_and_stands_for_all() -> None:

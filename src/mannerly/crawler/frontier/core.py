@@ -346,8 +346,11 @@ class Frontier:
                 found[entry.host] = count + 1, min(first, due)
         return found
 
-    def first_of(self, host: str) -> Entry | RobotsRequest | None:
-        """Return what is next in the queue of a host, if it is in memory."""
+    def first_of(self, host: str, *, by: Instant) -> Entry | RobotsRequest | None:
+        """Return what a host is asked for next, if it is in memory: a retry that is due by then."""
+        for due, entry in islice(self._retries, _RETRIES_LOOKED_AT):
+            if entry.host == host and due <= by:
+                return entry
         queue = self._places.hosts.get(host)
         return None if queue is None else queue.peek(0)
 

@@ -55,7 +55,7 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
         ValueError: it is not a URL.
     """
     settings = settings_of(crawl.store.manifest)
-    url = _canonical(text, settings)
+    url = _known_as(crawl, text, settings)
     place = _find(crawl, url) or _on_its_way(crawl, url)
     depth = None if place is None else place.depth
     scope = _scope(crawl, settings, url, depth)
@@ -64,8 +64,34 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
         state, because = "known", _OUT_OF_REACH
     elif place is None and scope != INSIDE:
         because = "links out of scope are counted, but not stored"
+    elif place is None and (linked := _linked(crawl, url)):
+        because = linked
     found_by, robots = _found_by(crawl, place), _robots(crawl, settings, url)
     return UrlExplanation(url, state, because, depth, found_by, scope, robots)
+
+
+def _known_as(crawl: View, text: str, settings: CrawlSettings) -> str:
+    """Return the URL that is meant; a path is one of a seed's host, if possible one that is known.
+
+    Raises:
+        ValueError: it is not a URL.
+    """
+    if not text.startswith("/") or text.startswith("//"):
+        return _canonical(text, settings)
+    origins = dict.fromkeys(Url.of(seed).origin for seed in crawl.store.manifest.seeds)
+    urls = [_canonical(origin + text, settings) for origin in origins]
+    return next((url for url in urls if _find(crawl, url) is not None), urls[0])
+
+
+def _linked(crawl: View, url: str) -> str:
+    """Return where a URL is linked that the crawl did not take for a page, if links are kept."""
+    for link in crawl.links() if crawl.keeps_links else ():
+        if link.target == url:
+            return (
+                f"linked from {link.source} ({link.kind}), and not fetched: a crawl fetches pages; "
+                "mannerly check asks for everything that is linked"
+            )
+    return ""
 
 
 def _canonical(text: str, settings: CrawlSettings) -> str:
@@ -130,7 +156,7 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
     if is_held_back(entry.priority):
         pattern = pattern_of(entry.url)
         said.append(
-            f"held back: {pattern} has many URLs that lead to more of the same, others go first"
+            f"it comes after others: most pages like {pattern} lead to pages of their own kind"
         )
     host = crawl.reader_of(entry.host).host(entry.host)
     if host is not None:

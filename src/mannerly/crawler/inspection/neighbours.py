@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from .view import settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.crawler.store.host_memory import HostBudget, HostMemory
 
@@ -46,6 +48,23 @@ def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None
     """
     with _memory(store) as memory:
         return None if memory is None else memory.budgets([host], _now(now)).get(host)
+
+
+def learned_rates(settings: CrawlSettings, hosts: list[str]) -> dict[str, float]:
+    """Return the requests a second that crawls of this machine have learned of hosts."""
+    location = host_memory_location(settings.memory, os.environ)
+    if location is None or not hosts:
+        return {}
+    try:
+        with closing(open_host_memory(location)) as memory:
+            known = memory.budgets(hosts, _now(time.time()))
+    except StoreError:  # the run says what is wrong with it
+        return {}
+    return {
+        host: 1.0 / budget.lesson.delay_s
+        for host, budget in known.items()
+        if budget.lesson is not None and budget.lesson.delay_s > 0.0
+    }
 
 
 def forget_shared(store: CrawlStore, host: str, now: float) -> None:

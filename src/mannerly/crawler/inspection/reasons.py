@@ -64,7 +64,10 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     "extract_failed": "no items: the extract function failed",
     "parse_failed": "not parsed: the parser failed",
     "crashes_parser": "not parsed: it crashed the parser twice",
-    "links_capped": "more links than are read from one page",
+    "links_capped": (
+        "page with more than the 10,000 links that are read of one",
+        "pages with more than the 10,000 links that are read of one",
+    ),
     "bad_redirect": ("redirect to an invalid URL", "redirects to invalid URLs"),
     "too_many_redirects": "more redirects than --max-redirects",
     "redirect_loop": ("redirect loop", "redirect loops"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from heapq import nlargest
 from itertools import islice
 from operator import itemgetter
@@ -99,6 +100,37 @@ def given_up_hosts(crawl: View, limit: int) -> list[GivenUpHost]:
         record = crawl.reader_of(host).host(host)
         reason = error_words(record.retired) if record is not None and record.retired else ""
         found.append(GivenUpHost(host, urls, reason or skip_words("robots_unreachable")))
+    return found
+
+
+def lost_seeds(crawl: View, seeds: Iterable[str]) -> list[PageRecord]:
+    """Return a record for each seed that has none because it was skipped or given up."""
+    found = []
+    for seed in seeds:
+        host = host_key_of(seed)
+        known = crawl.reader_of(host).find(seed)
+        if isinstance(known, Skipped):
+            cause = known.reason.partition(": ")[2] or known.reason
+            found.append(
+                PageRecord(
+                    url=seed,
+                    status=None,
+                    depth=0,
+                    parent=None,
+                    title=None,
+                    content_type=None,
+                    bytes=0,
+                    latency_ms=0.0,
+                    fetched_at=time.time(),
+                    attempts=0,
+                    links=0,
+                    canonical=None,
+                    redirect_to=None,
+                    error=cause,
+                    host=host,
+                    digest=None,
+                )
+            )
     return found
 
 

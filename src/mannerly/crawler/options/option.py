@@ -17,6 +17,7 @@ class ValueKind(Enum):
     BYTES = "a number of bytes, also as 64KB, 256MB or 1GB"
     RATE = 'a number, or "unlimited"'
     TEXT = "text of visible characters"
+    CONTACT = "an e-mail address, or the URL of a page"
     FLAG = "true or false"
     LIST = "a list of texts"
     FILE = "the path of a file"

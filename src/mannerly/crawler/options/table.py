@@ -301,7 +301,7 @@ def _politeness() -> tuple[Option, ...]:
         ),
         Option(
             "contact",
-            ValueKind.TEXT,
+            ValueKind.CONTACT,
             "E-mail address or page for site owners, sent in the User-Agent; an address also as "
             "the From header (default: none).",
             "contact",

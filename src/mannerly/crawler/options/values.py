@@ -30,6 +30,7 @@ _WORDS = {
 }
 _HOST_KEY = 'host."'  # the beginning of the keys that are for one host
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
+_CONTACT = re.compile(r"[^\s@/]+@[^\s@/]+|https?://[^\s/]+\S*", re.IGNORECASE)
 _INTERVALS = ("log_interval", "metrics_interval")  # of the command, in seconds
 _MOST_DIGITS = 20  # of a whole number: a longer text is none
 _ALIKE = 0.6  # similarity (difflib) from which a name is suggested for an unknown one
@@ -256,5 +257,7 @@ def _fits(kind: ValueKind, value: object) -> bool:
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case ValueKind.STATUSES:
             return isinstance(value, list) and all(type(item) is int for item in value)
+        case ValueKind.CONTACT:
+            return isinstance(value, str) and _CONTACT.fullmatch(value) is not None
     # A line end in a user agent would begin another header.
     return isinstance(value, str) and value.isprintable() and bool(value.strip())

@@ -83,7 +83,7 @@ class NextWaits:
             if self._untold < SHORT_ONES or wait_s <= 0.0:
                 return None
             times, self._stands_for, self._untold = self._stands_for, SHORT_ONES, 0
-        item = parts.frontier.first_of(host)
+        item = parts.frontier.first_of(host, by=now + wait_s)
         if item is None:
             return None
         return HostWaits(host, item.url, wait_s, parts.politeness.wait_reason(host), times)

@@ -134,7 +134,7 @@ class Shard:
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
-                self._drop(entry, reason)
+                self._drop(entry, self.parts.unreachable.because(entry.host, reason))
             requests += [self._request(flight) for flight in taken.starts]
             if not taken.unknown and not taken.refills:
                 break

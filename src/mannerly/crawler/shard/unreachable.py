@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import LocalError
+from mannerly.crawler.robots.gate import UNREACHABLE
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Fetched, Now, RobotsRequest
@@ -49,6 +50,11 @@ class UnreachableHosts:
             cause = answer.detail or answer.error.value
             cause = "robots_timeout" if cause in TIMEOUTS else cause
             self._silent[host] = _Silence(request.origin, cause, known.tries + 1 if known else 1)
+
+    def because(self, host: str, reason: str) -> str:
+        """Return a reason for which a URL is dropped, with the cause if its robots.txt is that."""
+        silence = self._silent.get(host) if reason == UNREACHABLE else None
+        return reason if silence is None else f"{reason}: {silence.cause}"
 
     def forget(self, host: str) -> None:
         """Begin to count anew for a host: it was revived."""
