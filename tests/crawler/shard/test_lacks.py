@@ -64,6 +64,27 @@ def test_a_page_that_lacks_memory_while_it_is_read_fails_in_the_end(
     assert world.shard.is_idle
 
 
+def test_the_links_of_a_page_that_is_read_again_are_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory that lacked after its links were found does not make them known."""
+    read, lacking = reading.harvest, [True]
+
+    def harvest(*given: object) -> object:
+        found = read(*given)  # type: ignore[arg-type]
+        if lacking:
+            raise MemoryError(lacking.pop())
+        return found
+
+    monkeypatch.setattr(reading, "harvest", harvest)
+    world = ShardWorld(PAGE, settings=brisk(ignore_robots=True))
+
+    asked = ask_until_settled(world)
+
+    assert asked == 3
+    assert isinstance(world.store.find(OTHER), PageRecord)
+
+
 def test_a_page_for_which_there_is_no_room_fails_in_the_end() -> None:
     """A body that cannot wait for --memory-limit is asked for ten times; then it has failed."""
     world = ShardWorld(PAGE, settings=brisk(ignore_robots=True))

@@ -63,12 +63,12 @@ class HrefMemory:
     the menu back, and most of the other hrefs were seen once only.
     """
 
-    __slots__ = ("_hrefs_per_place", "_places", "_room")
+    __slots__ = ("_hrefs", "_hrefs_per_place", "_places", "_room")
 
     def __init__(
         self, hrefs: int = DEFAULT_HREFS, hrefs_per_place: int = DEFAULT_HREFS_PER_PLACE
     ) -> None:
-        self._room = hrefs
+        self._hrefs = self._room = hrefs
         self._hrefs_per_place = hrefs_per_place
         # A plain dict finds its first key the slower the more were removed before it.
         self._places: OrderedDict[str, set[str]] = OrderedDict()
@@ -84,6 +84,11 @@ class HrefMemory:
         """Note the hrefs of these URLs of a page. Call it before the next page is resolved."""
         spelled = links.spelled
         self.note([spelled[url] for url in urls if url in spelled], links.places)
+
+    def clear(self) -> None:
+        """Forget everything: what was noted of some page was not passed on after all."""
+        self._places.clear()
+        self._room = self._hrefs
 
     def note(self, hrefs: Iterable[str], places: HrefPlaces) -> None:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""

@@ -385,6 +385,7 @@ class Engine:
         self._cancel(shard, now)
         with suppress(StoreError):
             shard.store.remember_hosts(shard.parts.hosts.changes(now))
+        shard.parts.rules.hrefs.clear()  # links of its last pages are not written
         self._forget(shard)
 
     def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:

@@ -117,8 +117,10 @@ def harvest_safely(
             found = with_items(found, here(found.record, answer.headers, answer.body))
     except MemoryError:
         store.parsing(0)
+        parts.rules.hrefs.clear()  # its links count as passed on, and are not: it is read again
         raise
     except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
+        parts.rules.hrefs.clear()
         found = unreadable(entry, answer, now.wall)
     store.parsing(0)
     if failure is not None:
