@@ -114,3 +114,16 @@ def test_robots_sends_nothing_to_hosts_out_of_scope(tmp_path: Path) -> None:
     assert victim.asked == []
     assert result.stats.fetched == 5
     assert len(kept(tmp_path / "c").pages) == 5
+
+
+def test_memory_of_a_large_list_is_free_when_it_was_read(tmp_path: Path) -> None:
+    """Its URLs are committed in slices; meanwhile and afterwards pages are fetched."""
+    names = "".join(f"<url><loc>/p/{'x' * 80}{n}</loc></url>" for n in range(12_000))
+    site = Site(sitemap_xml=f"<urlset>{names}</urlset>".encode())
+    settings = modest(
+        politeness=EAGER, memory_limit=6_000_000, max_urls=300, duration_s=10.0, seeding="sitemap"
+    )
+    with RawServer(site) as server:
+        result = crawl(settings, [server.url("/")], tmp_path / "c")
+
+    assert result.ending is Ending.MAX_URLS

@@ -295,7 +295,7 @@ class Engine:
         `is_again`: it got no record, so it is no page of this run.
         """
         if flight.stage in (_READING, _DELIVERED):
-            self._memory.held += answer_bytes(flight.stage, answer)
+            self._memory.held += answer_bytes(flight.stage, answer, flight.item.kind)
         elif is_again:
             self._give_back(flight)
 
@@ -441,7 +441,7 @@ class Engine:
         now = self._now()
         for reading, work in offload.collect():
             flight, answer = reading.flight, reading.answer
-            self._memory.held -= answer_bytes(_READING, answer)
+            self._memory.held -= answer_bytes(_READING, answer, flight.item.kind)
             if self.shards.is_stale(flight):
                 self._give_back(flight)
                 continue
@@ -454,7 +454,8 @@ class Engine:
                 self._give_back(flight)
                 self._lose(flight.shard, error)
                 continue
-            self._account(flight, answer, is_again=is_again)
+            if flight.item.kind == _PAGE:  # a list has no body any more, only URLs
+                self._account(flight, answer, is_again=is_again)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""

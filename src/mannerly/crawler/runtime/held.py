@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Stage
+from mannerly.crawler.model import LISTS, Stage
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Fetched
+    from mannerly.crawler.model import Fetched, Kind
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import PageResult
     from mannerly.crawler.shard.shard import Shard
 
 READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice
+LISTING = 2  # the same of a list: no tree is made of it, and the copy on its way is gone by then
 
 
-def answer_bytes(stage: Stage, answer: Fetched) -> int:
-    """Return what an answer takes in this stage."""
+def answer_bytes(stage: Stage, answer: Fetched, kind: Kind) -> int:
+    """Return what an answer of this kind takes in this stage."""
     if stage is Stage.READING:
-        return READING * len(answer.body)
+        return (LISTING if kind in LISTS else READING) * len(answer.body)
     if stage is not Stage.DELIVERED:
         return 0
     return len(answer.body) + (0 if answer.exchange is None else len(answer.exchange.body))
