@@ -308,4 +308,40 @@ BOUNDED = (
             "crawler/store/test_store_sqlite.py::TestSqliteStore::test_failed_and_given_up_urls_are_brought_back",
         ),
     ),
+    Mutant(
+        "keep a Retry-After of any length",
+        "P1",
+        "politeness/headers.py",
+        "    return min(wait_s, LONGEST_WAIT_S) if wait_s > 0 else None",
+        "    return wait_s if wait_s > 0 else None",
+        (
+            "politeness/test_headers.py::test_retry_after_date_far_away_is_kept_up_to_a_hundred_years",
+        ),
+    ),
+    Mutant(
+        "refuse a host's record whose numbers are out of range",
+        "P1",
+        "crawler/store/sqlite/reader.py",
+        "        return None if row is None else self._record(row, HostRecord)",
+        "        return None if row is None else self._checked(row, HostRecord)",
+        (
+            (
+                "crawler/store/test_absurd_values.py::"
+                "test_mended_numbers_are_said_once_with_file_host_and_field"
+            ),
+        ),
+    ),
+    Mutant(
+        "recall a record of any numbers",
+        "P1",
+        "politeness/core.py",
+        "        record = record.within_bounds()\n",
+        "",
+        (
+            (
+                "politeness/test_absurd_numbers.py::"
+                "test_absurd_record_of_a_memory_is_recalled_within_bounds"
+            ),
+        ),
+    ),
 )
