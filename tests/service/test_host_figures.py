@@ -51,7 +51,7 @@ def test_record_of_a_host_has_its_figures(tmp_path: Path) -> None:
     """`host show --json` prints them, and the API of a page tells the same."""
     location = str(tmp_path / "crawl")
     options = {"strategy": "fixed", "delay": 0.02, "max_rate": 50, "seeding_strategy": "none"}
-    with DemoWeb(plain_sites(1, pages=8)) as web:
+    with DemoWeb(plain_sites(1, pages=80)) as web:  # more than a second: they are at most that old
         host = web.host("plain-0")
         with Crawl(web.seeds(), data_dir=location, processes=1, **options) as crawl:
             crawl.run()
