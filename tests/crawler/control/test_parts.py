@@ -150,6 +150,27 @@ def test_forgetting_acts_once(store: CrawlStore) -> None:
     assert gap_s(again) == 9.0
 
 
+def test_forgetting_a_host_forgets_what_was_learned_of_its_site(store: CrawlStore) -> None:
+    """With `group_by` site, in this run and in the next one, which knows nothing of its pace."""
+    pace = Settings(strategy="linear", group_by="site")
+    host = f"www.{HOST}"
+    shard = shard_of(store, politeness=pace)
+    shard.parts.hosts.recall(host, at(0.0))
+    shard.politeness.robots(host, crawl_delay_s=9.0, now=0.0)
+    shard.commit(at(0.0))
+    kept = store.read(0).host(HOST)
+    obey(shard, HostForget(host))
+    shard.commit(at(1.0))
+    shard.store.close()
+
+    again = shard_of(store, politeness=pace, is_resumed=True)
+    again.parts.hosts.recall(host, at(2.0))
+
+    assert kept is not None
+    assert kept.crawl_delay_s == 9.0
+    assert again.politeness.delay_s(host) < 9.0
+
+
 def test_seeds_are_added_once_but_stay_in_scope(store: CrawlStore) -> None:
     """A second shard store of the same crawl knows that the record was acted on."""
     new = "https://c.example/x"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Now
 from mannerly.crawler.store import host_memory_location, open_host_memory
 from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.web.urls import site_of
 from mannerly.politeness.clock import MonotonicClock
 
 from .view import settings_of
@@ -47,7 +48,8 @@ def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None
         StoreError: the memory of hosts cannot be used.
     """
     with _memory(store) as memory:
-        return None if memory is None else memory.budgets([host], _now(now)).get(host)
+        key = _key(store, host)
+        return None if memory is None else memory.budgets([key], _now(now)).get(key)
 
 
 def learned_rates(settings: CrawlSettings, hosts: list[str]) -> dict[str, float]:
@@ -75,7 +77,13 @@ def forget_shared(store: CrawlStore, host: str, now: float) -> None:
     """
     with _memory(store) as memory:
         if memory is not None:
-            memory.forget(host, _now(now))
+            memory.forget(_key(store, host), _now(now))
+
+
+def _key(store: CrawlStore, host: str) -> str:
+    """Return the key under which a host is in the memory: its own, or its site's."""
+    is_grouped = settings_of(store.manifest).politeness.group_by == "site"
+    return site_of(host) if is_grouped else host
 
 
 @contextmanager

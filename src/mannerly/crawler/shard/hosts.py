@@ -240,9 +240,20 @@ class HostRecords:
         return self._members[self._politeness.key(host)] if self.is_grouped else [host]
 
     def unlearn(self, host: str, now: Now) -> None:
-        """Forget what was learned about a host, but for its counts and the waits it asked for."""
+        """Forget what was learned about a host, but for its counts and the waits it asked for.
+
+        What was learned of a group is in the record of its key.
+        """
         counts = self._counts[host]
         self._write(counts, unlearned(counts.complete(host))._replace(updated_at=now.wall))
+        key = self._politeness.key(host)
+        if key in self._counts and key != host:
+            self.unlearn(key, now)
+        elif key != host:
+            known = self._departed.get(key) or self._memory.host(key)
+            if known is not None:
+                self._departed[key] = unlearned(known)._replace(updated_at=now.wall)
+                self._may_know_more = True
 
     def forget(self, key: str) -> None:
         """Drop a host that the politeness core has evicted; what is not committed yet is kept."""
