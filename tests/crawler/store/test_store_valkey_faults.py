@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +32,7 @@ from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import packed_on_server, unpacked_on_server
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
-from mannerly.crawler.store.valkey.packing import Poisoned
+from mannerly.crawler.store.valkey.packing import MAX_SEQ, Poisoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -719,6 +720,32 @@ def test_odd_values_of_a_host_are_mended_and_said(
     assert out_of_range(host) is None
     assert robots is None
     assert {words.split(": ")[1] for words in said} == {"a.example", "the record of a robots.txt"}
+
+
+@pytest.mark.parametrize("way", ["commit", "receive"])
+def test_a_shard_without_numbers_for_more_urls_ends_the_crawl(
+    way: str, opened: ExitStack, tmp_path: Path
+) -> None:
+    """A number that is given again would be that of another URL; nothing is changed."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    crawl.server.change("HSET", crawl.keys.shard(0), "seq", MAX_SEQ - 1)
+    store, sender = (crawl.claim(shard, OPTIONS) for shard in range(2))
+    (last,) = store.commit(offer([candidate("/last")])).new
+    sender.commit(Batch(outgoing=[(0, candidate("/more"))]))
+    sender.deliver()
+    crawl.mail.arrived(0)
+
+    take = partial(store.receive, 10)
+    if way == "commit":
+        take = partial(store.commit, offer([candidate("/more")]))
+    with pytest.raises(StoreError, match="--shards") as refused:
+        take()
+
+    assert last.seq == MAX_SEQ
+    assert refused.value.exit_code == 4
+    with crawl.read(0) as reader:
+        assert reader.counts().queued == 1
+    assert crawl.server.ask("HGET", crawl.keys.shard(0), "seq") == b"%d" % MAX_SEQ
 
 
 @pytest.mark.parametrize(("schema", "age"), [(99, "newer"), (0, "older")])

@@ -513,6 +513,8 @@ def _known(answer: Any, address: Address) -> Any:
         )
     if word == "LOST":
         return LeaseLost(text.partition(" ")[2])
+    if word == "NUMBERS":
+        return StoreError(f"the crawl {address.name} in {address.server}: {text.partition(' ')[2]}")
     if word in _AWAY:
         return StoreAway(f"{address.server} cannot be written to now: {text}")
     if word in _FULL:

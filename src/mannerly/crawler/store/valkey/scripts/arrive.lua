@@ -31,6 +31,15 @@ local function split(buckets)
   end
 end
 
+-- A number has 27 bits (`packing`): one more would be that of another URL. It is checked before anything
+-- is changed, as if all candidates were new.
+local MOST_URLS = 134217727
+local function lacks_numbers(found)
+  return C.seq + #found / FOUND_SIZE > MOST_URLS
+end
+local NO_NUMBERS = 'NUMBERS a shard has as many URLs as it can have (134,217,727): begin a new crawl '
+  .. 'with more shards (--shards), or with fewer URLs in its scope'
+
 -- `found` has candidates (`FoundUrl`). Returns the places of new ones and how many were queued.
 local function arrive(found, hosts, limit)
   local count, buckets = C.known, math.max(FIRST, C.buckets)

@@ -1,6 +1,7 @@
 -- Invariant: a batch is applied whole. A page counts only if its URL is still queued, so nothing is
 -- recorded twice; what it brought, and the lengths of the files with its record, come with it.
 if is_repeated then return answered() end
+if lacks_numbers(A.found) then return redis.error_reply(NO_NUMBERS) end
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0

@@ -5,6 +5,7 @@
 -- sender, which waits for nothing. If other letters are there, the server has forgotten some since
 -- they were read: those that are there now were read by no one.
 if is_repeated then return answered() end
+if lacks_numbers(A.found) then return redis.error_reply(NO_NUMBERS) end
 local first = redis.call('LRANGE', P .. 'i', 0, #A.letters - 1)
 for i, letter in ipairs(A.letters) do
   if string.sub(first[i] or '', 1, #letter + 1) ~= letter .. ' ' then
