@@ -8,8 +8,10 @@ from collections import Counter
 
 import pytest
 
+from mannerly.cli.block import block
 from mannerly.cli.event_log import ORDINARY, EventLog
 from mannerly.cli.figures import many, rate, size, span
+from mannerly.cli.look import Look
 from mannerly.cli.progress import Progress
 from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
@@ -21,6 +23,7 @@ from mannerly.crawler.runtime.news import Told
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
+from mannerly.live.sentence import doing
 from mannerly.politeness import events as polite
 
 BUSY = Stats(
@@ -83,12 +86,26 @@ def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
         ),
         (Stats(is_paused=True), CrawlState.PAUSED),
         (Stats(trouble="no room to write x"), CrawlState.HELD),
+        (Stats(fetched=5, idle_reason="waiting for shards"), CrawlState.WAITING),
+        (Stats(fetched=5, queued=1, idle_reason="waiting for shards"), CrawlState.RUNNING),
         (Stats(is_paused=True, grace_s=2.0), CrawlState.STOPPING),
     ],
 )
 def test_a_report_has_a_state(stats: Stats, state: CrawlState) -> None:
     """Progress, or the reason why there is none."""
     assert Meter().update(stats, 5.0).state is state
+
+
+def test_a_worker_that_has_nothing_to_fetch_says_what_it_waits_for() -> None:
+    """On the terminal and in the log; its pages are no end of the crawl."""
+    live = Meter().update(Stats(fetched=61, idle_reason="waiting for shards: all are …"), 5.0)
+
+    first, second, *_ = block(live, Look(columns=80))
+
+    assert doing(live, str) == ["waiting for shards: all are …"]
+    assert log_fields(live)["reason"] == "waiting for shards: all are …"
+    assert "Waiting  waiting for shards" in first
+    assert second == "61 pages of this worker"
 
 
 def test_a_wait_ends_with_the_next_page() -> None:

@@ -124,6 +124,8 @@ def _end(live: Live) -> tuple[float, float, str]:
         ends.append((live.elapsed_s, limits.duration_s, text))
     if ends:
         return max(ends, key=lambda end: end[0] / max(end[1], 1e-9))
+    if stats.is_left_to_others:
+        return 0, 0, f"{many(pages, 'page')} of this worker"
     if live.grows:
         return 0, 0, f"{many(pages, 'page')}, and more URLs found than fetched"
     known = pages + stats.queued + stats.in_flight

@@ -403,6 +403,7 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
         "error_rate": f"--max-error-rate {settings.max_error_rate or 0:g}",
     }
     is_long = bool(configuration.value("verbose"))
+    data_dir = "" if plan.member is None else str(plan.member.data_dir)
     ended = Ended(
         result,
         plan.location,
@@ -410,6 +411,7 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
         is_resumed=plan.is_resumed,
         limit=limits.get(result.ending.value, ""),
         is_long=is_long,
-        next_command=next_command(plan.location, configuration.texts("output")),
+        next_command=next_command(plan.location, configuration.texts("output"), data_dir),
+        data_dir=data_dir,
     )
     tell(summary(ended, error_look()) + "\n")

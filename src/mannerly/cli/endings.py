@@ -53,19 +53,34 @@ def _tightest(result: CrawlResult) -> dict[str, object] | None:
     }
 
 
-def resume_command(location: str) -> str:
-    """Return the command that resumes a crawl."""
-    return f"mannerly resume {shlex.quote(location)}"
+def resume_command(location: str, data_dir: str = "") -> str:
+    """Return the command that resumes a crawl; in a server, one that joins it as a worker.
+
+    `data_dir` is the data directory of the worker, if it is known.
+    """
+    from mannerly.crawler.store import is_in_server, name_of
+
+    if not is_in_server(location):
+        return f"mannerly resume {shlex.quote(location)}"
+    server, name = shlex.quote(location.partition("#")[0]), shlex.quote(name_of(location))
+    return f"mannerly crawl --redis-url {server} --crawl {name}{_in_directory(data_dir)}"
 
 
-def next_command(location: str, outputs: Sequence[str]) -> str:
+def next_command(location: str, outputs: Sequence[str], data_dir: str = "") -> str:
     """Return what most people do next with a finished crawl: a report, if there is one."""
     from . import app
 
     place, commands = shlex.quote(location), app.registered_commands
+    where = _in_directory(data_dir)
     if any("report" in (each.name, each.callback.__name__) for each in commands if each.callback):
-        return f"mannerly report {place} -o report.html"
-    return f"mannerly status {place}" if outputs else f"mannerly export {place} -o pages.jsonl"
+        return f"mannerly report {place}{where} -o report.html"
+    if outputs:
+        return f"mannerly status {place}"
+    return f"mannerly export {place}{where} -o pages.jsonl"
+
+
+def _in_directory(data_dir: str) -> str:
+    return f" --data-dir {shlex.quote(data_dir)}" if data_dir else ""
 
 
 def described(result: CrawlResult, location: str) -> dict[str, object]:

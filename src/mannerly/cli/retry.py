@@ -9,13 +9,13 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote
 
 import typer
 
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError
 
+from .endings import resume_command
 from .figures import many
 from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
@@ -121,12 +121,8 @@ def retry(
         if is_running:
             return
         if is_in_server(location):
-            server, _, name = location.partition("#")
             if not quiet:
-                note(
-                    "It begins when a worker joins: mannerly crawl "
-                    f"--redis-url {shlex.quote(server)} --crawl {shlex.quote(unquote(name))}"
-                )
+                note(f"It begins when a worker joins: {resume_command(location)}")
             return
         run_plan(stored_plan(location, given))
 

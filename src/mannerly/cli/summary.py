@@ -49,6 +49,7 @@ class Ended(NamedTuple):
     limit: str = ""  # --max-urls or --duration with its value, if that was reached
     is_long: bool = False  # print the table in any case
     next_command: str = ""  # what most people do next with a finished crawl
+    data_dir: str = ""  # of this worker, if the crawl is in a server
 
     @property
     def pages(self) -> str:
@@ -71,7 +72,9 @@ class Ended(NamedTuple):
     @property
     def resume(self) -> list[str]:
         """Return the command that goes on, alone on its line."""
-        return [] if self.location is None else [f"  {resume_command(self.location)}"]
+        return (
+            [] if self.location is None else [f"  {resume_command(self.location, self.data_dir)}"]
+        )
 
 
 def _failures(failures: Mapping[str, int]) -> list[str]:

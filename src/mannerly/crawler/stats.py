@@ -211,6 +211,7 @@ class Stats:
     oldest: OldestRequest | None = None  # of the requests in flight
     latest_url: str = ""  # of the requests that were started
     trouble: str | None = None  # why the crawl waits, if the operator has to act
+    idle_reason: str | None = None  # why a worker of a shared crawl has nothing to fetch
     is_paused: bool = False
     grace_s: float | None = None  # left for the requests under way: the crawl was stopped
     items: int = 0  # that the extract function returned
@@ -218,6 +219,11 @@ class Stats:
     extract_error: str | None = None  # the first of them
     audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
     too_early: int = 0  # of these: sent before it was over; must stay 0
+
+    @property
+    def is_left_to_others(self) -> bool:
+        """Return whether other workers of a shared crawl have all that is left to fetch."""
+        return self.idle_reason is not None and not (self.queued or self.in_flight)
 
     @property
     def pages(self) -> int:
@@ -257,6 +263,7 @@ class Stats:
         self.commit_s = max(self.commit_s, other.commit_s)
         self.longest_failures = max(self.longest_failures, other.longest_failures)
         self.trouble = self.trouble or other.trouble
+        self.idle_reason = self.idle_reason or other.idle_reason
         self.extract_error = self.extract_error or other.extract_error
         self.is_paused |= other.is_paused
         self.latest_url = other.latest_url or self.latest_url

@@ -185,6 +185,8 @@ class Meter:
             return CrawlState.PAUSED
         if stats.trouble:
             return CrawlState.HELD
+        if stats.is_left_to_others:
+            return CrawlState.WAITING
         if self._is_waiting(live):
             return _why(stats)
         return CrawlState.RUNNING if stats.pages else CrawlState.STARTING
@@ -259,6 +261,8 @@ def _waits_for(live: Live) -> dict[str, object]:
         return {"grace_s": round(stats.grace_s or 0.0, 1)}
     if live.state is CrawlState.HELD:
         return {"reason": stats.trouble}
+    if stats.is_left_to_others:
+        return {"reason": stats.idle_reason}
     if live.state not in (CrawlState.WAITING, CrawlState.REFUSED, CrawlState.STARTING):
         return {}
     if live.is_late and stats.oldest is not None:

@@ -31,6 +31,8 @@ def doing(live: Live, name: Callable[[str], str]) -> list[str]:
         return [f"{under_way} under way, {stats.grace_s or 0.0:.0f} s at most"]
     if live.state is CrawlState.RUNNING:
         return [f"{speed(live.per_second)} from {_who(live, name)}", *_asked(live), *_late(live)]
+    if stats.is_left_to_others:
+        return [stats.idle_reason or ""]
     if live.is_late:
         return _late(live)
     if live.state is CrawlState.REFUSED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from itertools import pairwise
@@ -14,8 +15,10 @@ from tests.crawler.fleet.fleet_world import Fleet, run
 from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer, free_port, shared_url
 
+from mannerly.cli.endings import resume_command
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.contract import new_manifest
+from mannerly.crawler.store.valkey.keys import is_listed
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -205,6 +208,33 @@ def test_a_crawl_that_is_gone_is_never_finished(web: DemoWeb, tmp_path: Path) ->
         )
         assert again.returncode == 4
         assert "--fresh" in again.stderr
+
+
+def test_the_command_that_is_printed_for_a_crawl_in_a_server_works(fleet: Fleet) -> None:
+    """It joins the crawl as the same worker, and brings it to its end."""
+    worker = fleet.join()
+    fleet.until_requests(HOSTS)
+    worker.process.terminate()
+    assert worker.end() == 143
+    (printed,) = [line.strip() for line in worker.said.splitlines() if "--data-dir" in line]
+
+    done = run(*shlex.split(printed)[1:], "--quiet")
+
+    assert done.returncode == 0, done.stderr
+    assert printed == f"{resume_command(f'{fleet.url}#{fleet.name}')} --data-dir {worker.home}"
+    code, urls = fleet.exported(worker)
+    assert (code, len(urls)) == (0, HOSTS * PAGES)
+
+
+def test_every_key_that_a_crawl_leaves_is_listed(fleet: Fleet) -> None:
+    """Those of the crawl, of its shards and of the memory of hosts."""
+    assert fleet.join().end() == 0
+
+    with redis.Redis.from_url(fleet.url) as client:
+        keys = [key.decode() for key in client.scan_iter("*")]
+
+    assert len(keys) > HOSTS
+    assert [key for key in keys if not is_listed(key)] == []
 
 
 def test_the_data_directory_of_a_worker_is_resumed_in_its_crawl(fleet: Fleet) -> None:

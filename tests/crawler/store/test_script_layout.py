@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from mannerly.crawler.store.valkey import scripts
+from mannerly.crawler.store.valkey.keys import OF_SHARD, OF_SHARD_BEFORE
 from mannerly.crawler.store.valkey.layout import BackUrl, FoundUrl, LeavingUrl, leaving_urls
 from mannerly.crawler.store.valkey.scripts import script
 
+SCRIPTS = Path(scripts.__file__).with_suffix("")
 TAKE_URLS = ("commit", "receive", "bring_back")
 
 
@@ -35,6 +39,25 @@ def test_no_script_counts_places_itself(name: str) -> None:
 
     assert not re.findall(r"#(?:A\.)?(?:pages|dropped|found|back|values), \d", text)
     assert not re.findall(r"(?:pages|dropped|found|back|values)\[i(?: \+ \d)?\]", text)
+
+
+@pytest.mark.parametrize("file", sorted(SCRIPTS.glob("*.lua")), ids=lambda file: file.stem)
+def test_scripts_use_keys_that_are_listed(file: Path) -> None:
+    """Else nobody knows of them, and a wipe leaves them behind."""
+    names = set(re.findall(r"P \.\. '(\w+:?)", file.read_text("utf-8")))
+
+    assert names <= {*OF_SHARD, *(f"{name}:" for name in OF_SHARD_BEFORE)}
+
+
+def test_a_wipe_removes_every_key_of_a_shard() -> None:
+    """Those with a host or a bucket in their name are found by others."""
+    text = (SCRIPTS / "wipe.lua").read_text("utf-8")
+
+    names = {
+        name for part in re.findall(r"\{('[^}]*')\}", text) for name in re.findall(r"'(\w+)'", part)
+    }
+
+    assert names == set(OF_SHARD) - {"s"}
 
 
 def test_urls_are_read_as_they_were_written() -> None:

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
-from mannerly.crawler.store.fleet import RENEW_S, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import LEASE_S, RENEW_S, LeaseLost, StoreAway
+from mannerly.crawler.web.words import many
 
 from .balance import moves, quota
 from .fleet_budget import FleetBudget
@@ -58,6 +59,7 @@ REST_S = 0.5  # between two looks at idle shards
 REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
 HAND_OVER_S = 2.0  # for requests under way in a shard that is released
 CLAIMING_S = 0.5  # of one look: a claim takes round trips, and the loop waits
+RESTARTED_S = LEASE_S + RENEW_S  # until shards can be claimed after a restart of the store
 QUIET_S = 12.0  # that all members are quiet before hopeless hosts are given up: two renewals
 
 
@@ -88,6 +90,7 @@ class FleetWorker(Worker):
         self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
         self._refused: dict[int, Instant] = {}  # shards whose claims fail, and until when
         self._resting: set[int] = set()
+        self._others = 0  # members that were heard lately
         self._quiet_since: Instant | None = None  # all members are, as far as is known
         self._is_finished = self._is_ending = False
         self.lost = 0  # shards that another member has taken over
@@ -169,7 +172,25 @@ class FleetWorker(Worker):
         stats = super().stats()
         if self.engine.away is not None:
             stats.trouble = f"waiting for the store: {self.engine.away}"
+        stats.idle_reason = self._idle_reason()
         return stats
+
+    def _idle_reason(self) -> str | None:
+        """Return why there is nothing to fetch here, while the crawl is not finished."""
+        if self._is_finished or not self.engine.is_idle:
+            return None
+        if len(self.engine.shards):
+            return "all pages of its hosts are fetched; waiting for what other workers find"
+        if self._refused:
+            return f"waiting for shards: the server was restarted, {RESTARTED_S:.0f} s at most"
+        if self._others:
+            return (
+                f"waiting for shards: {many(self._others, 'other worker')} of this crawl have all"
+            )
+        return "waiting for shards"
+
+    def _waits_for(self, stats: Stats) -> str | None:
+        return super()._waits_for(stats) or (stats.idle_reason if stats.is_left_to_others else None)
 
     @property
     def _id(self) -> str:
@@ -235,6 +256,7 @@ class FleetWorker(Worker):
         staying = self.engine.shards.by_number.keys() - self._leaving.keys()
         cards = self._fleet.heard(SILENT_S)
         members = [card.id for card in cards]
+        self._others = len({*members} - {self._id})
         self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
         free = self._free_shards(cards, now)
         self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}

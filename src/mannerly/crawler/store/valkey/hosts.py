@@ -41,7 +41,7 @@ from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at
 from .address import parse
 from .client import ValkeyServer
 from .hashes import hash_pieces, pairs
-from .keys import PREFIX
+from .keys import HOSTS
 from .packing import text_of
 from .runs import KnownRuns
 
@@ -52,10 +52,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BASE = PREFIX + "{hosts}:"
-_BUDGETS, _LEASES, _HOLDERS, _WISHES = (_BASE + name for name in ("b", "l", "h", "w"))
+_BUDGETS, _LEASES, _HOLDERS, _WISHES = (HOSTS + name for name in ("b", "l", "h", "w"))
 _KEYS = (_BUDGETS, _LEASES, _HOLDERS, _WISHES)
-_RUNS = _BASE + "run"
+_RUNS = HOSTS + "run"
 _TRIES = 50  # of a change that others overtake
 _KEPT_S = 90 * DAY_S  # a lesson that was not used for so long is removed
 _SHORT_S = 60.0  # a wait that is over after so many days

@@ -3,12 +3,13 @@
     mannerly:crawls              set: the names of all crawls
     mannerly:{NAME}:…            the crawl: see `CrawlKeys`
     mannerly:{NAME:17}:…         shard 17 of the crawl: see below
-    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`)
+    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`), hashes: budgets b,
+                                 leases l, holders h, wishes w, and the run of the server
 
 Keys of a shard; scripts make them from the first one:
 
-    s        hash: id, lease (token, member, until, claim), number and answer of the last write,
-             counters, cursor of the retries
+    s        hash: id, lease (token, member, claim, beat, clock), run of the server, number and
+             answer of the last write, counters, cursor of the retries
     k:N      set: known URLs by fingerprint, in bucket N
     n        hash: every known host: how many of its URLs are queued, with which priorities
     l:P:HOST list: those of priority P, by seq
@@ -25,7 +26,9 @@ Keys of a shard; scripts make them from the first one:
              arrived and the last one that was read
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies
     u ut     lists: URLs that have a record, packed, and those that are not packed yet (`fetched`)
-    m        list: blocks of URLs whose record is lost, to be fetched again
+    m mb     list and bitmap: blocks of URLs whose record is lost, to be fetched again, and by seq
+    rm       hash: waits of hosts that others have told since they lost the shard (`reminders`)
+    rb       bitmap: URLs that a recrawl has asked for again, by seq
     y        list: orders to bring URLs back
     x        hash: pages during whose parsing an owner died
     d        set: pages that the program is done with
@@ -37,6 +40,29 @@ from urllib.parse import quote
 
 PREFIX = "mannerly:"
 CRAWLS = PREFIX + "crawls"
+HOSTS = PREFIX + "{hosts}:"
+
+OF_CRAWL = ("manifest", "meta", "orders", "cards")
+OF_HOSTS = ("b", "l", "h", "w", "run")
+OF_SHARD = (
+    *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "v", "o", "oc", "i", "ic"),
+    *("lg", "sg", "u", "ut", "m", "mb", "rm", "rb", "y", "x", "d"),
+)
+OF_SHARD_BEFORE = ("k", "l", "q")  # a bucket, or a priority and a host, follows
+
+
+def is_listed(key: str) -> bool:
+    """Return whether this module lists a key."""
+    if key == CRAWLS:
+        return True
+    tag, brace, rest = key.removeprefix(PREFIX + "{").partition("}:")
+    if not brace:
+        return False
+    if tag == "hosts":
+        return rest in OF_HOSTS
+    if ":" not in tag:
+        return rest in OF_CRAWL
+    return rest in OF_SHARD or rest.partition(":")[0] in OF_SHARD_BEFORE
 
 
 class CrawlKeys:
