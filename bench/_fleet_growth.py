@@ -53,6 +53,8 @@ def grow() -> None:
         log = fleet.log()
         instants = sorted(each.t for each in log)
         rest = [t for t in instants if t > left_at + 2.0]
+        if len(rest) < 2:
+            raise SystemExit("the crawl was finished before three workers left: give it more pages")
         after = [t for t in instants if paused_at < t < paused_at + 6.0]
         again = next(t for t in instants if t > unpaused_at) - unpaused_at
         print(f"exit codes           {codes}")

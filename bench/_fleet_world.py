@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class World:
     """A web, a server and a folder, while it is entered."""
 
-    def __init__(self, sites: Sequence[Site]) -> None:
+    def __init__(self, sites: Sequence[Site], server: LocalServer | None = None) -> None:
         self._stack = ExitStack()
         self.web = self._stack.enter_context(DemoWeb(sites))
-        self.server = self._stack.enter_context(LocalServer("--appendonly", "yes"))
+        self.server = self._stack.enter_context(server or LocalServer("--appendonly", "yes"))
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-fleet-"))
         self.folder = Path(folder)
 

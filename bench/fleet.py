@@ -5,6 +5,7 @@
     python -m bench fleet --only kills        20 workers killed with -9, others joining (--seed N)
     python -m bench fleet --only partitions   a worker is cut off, slow, or stopped
     python -m bench fleet --only two          two crawls want the same hosts
+    python -m bench fleet --only clock        the server's clock is set, and a worker is killed
     python -m bench fleet --only grow         1, 4 and 1 workers again
     python -m bench fleet --only cost         two workers against two processes on SQLite
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from tests.crawler.fleet.fleet_world import run as command
 
+from ._fleet_clock import clock
 from ._fleet_growth import grow
 from ._fleet_kills import kills
 from ._fleet_partitions import partitions
@@ -142,6 +144,7 @@ PARTS: dict[str, Callable[[], bool | None]] = {
     "complete": complete,
     "partitions": partitions,
     "two": two,
+    "clock": clock,
     "grow": grow,
     "cost": cost,
 }

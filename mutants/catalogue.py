@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bounded import BOUNDED
+from .fleets import FLEETS
 from .grown import GROWN
 from .left import LEFT
 from .polite import POLITE
@@ -20,6 +21,7 @@ MUTANTS = (
     *WHOLE,
     *POLITE,
     *SHARED,
+    *FLEETS,
     *BOUNDED,
     *SAFE,
     *LEFT,
