@@ -233,4 +233,20 @@ SERVED = (
         (f"{_FIGURE_TESTS}::test_metrics_of_the_busiest_hosts_have_their_figures",),
         rows=("J5",),
     ),
+    Mutant(
+        "refuse a value without naming its field",
+        "P6",
+        "service/operations.py",
+        "        raise bad_request(str(error), field=field) from error\n",
+        "        raise bad_request(str(error)) from error\n",
+        (f"{_BOOK_TESTS}::test_problem_names_the_field_that_is_wrong",),
+    ),
+    Mutant(
+        "call a container well whose service is not ready",
+        "P6",
+        "service/health.py",
+        "    return int(problem is not None)\n",
+        "    return 0\n",
+        ("service/test_health.py::test_check_fails_while_nothing_answers",),
+    ),
 )

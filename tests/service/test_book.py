@@ -15,6 +15,7 @@ from mannerly.service.jobs.messages import JobEnd
 from mannerly.service.jobs.model import JobRun, NewJob
 from mannerly.service.jobs.states import JobEvent, JobState
 from mannerly.service.jobs_api import JobsApi
+from mannerly.service.problems import Problem
 from mannerly.service.service import Service
 
 if TYPE_CHECKING:
@@ -125,3 +126,31 @@ def test_retries_are_handed_to_the_process_once(tmp_path: Path) -> None:
     desk.tick()
 
     assert [process.order.retries for process in desk.started] == [["a.example"], []]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"seeds": []}, "seeds"),
+        ({"seeds": ["http://10.0.0.1/"]}, "seeds"),
+        ({"seeds": ["https://a.example/"], "schedule": "daily"}, "schedule"),
+        ({"seeds": ["https://a.example/"], "name": ""}, "name"),
+        ({"seeds": ["https://a.example/"], "options": {"max_urls": -1}}, "options.max_urls"),
+        ({"seeds": ["https://a.example/"], "options": {"proxy": "x"}}, "options.proxy"),
+        ({"seeds": ["https://a.example/"], "throttle_delay": 0}, "throttle_delay"),
+        ({"seeds": ["https://a.example/"], "webhook": "ftp://a/"}, "webhook"),
+        ({"seeds": ["https://a.example/"], "host_concurrency": {"a b": 1}}, "host_concurrency"),
+    ],
+)
+def test_problem_names_the_field_that_is_wrong(
+    tmp_path: Path, request_: dict[str, object], field: str
+) -> None:
+    """So that a form can show it where it was typed."""
+    service = Service(tmp_path, CrawlSettings())
+
+    with pytest.raises(Problem) as raised:
+        asyncio.run(JobsApi(service).create(request_to("", request_, lambda: None)))
+
+    assert (raised.value.status, raised.value.field) == (400, field)
+    assert json.loads(bytes(raised.value.response().body))["field"] == field
+    assert service.book.jobs() == []

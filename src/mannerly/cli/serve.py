@@ -101,6 +101,8 @@ def serve(
         app = service_app(service, ending, hosts=[shown(host), *names], token=token)
         _log_changes()
         note(f"Listening on http://{shown(host)}:{port}/ for jobs in {root}")
+        if token is not None:
+            note("The page needs the token in its address: add #token=TOKEN")
         config = web_config(app, host=host, port=port, log_level="warning")
         WebServer(config, ending).run()
 

@@ -34,7 +34,7 @@ async function start() {
   for (const place of document.querySelectorAll("[data-icon]")) place.prepend(icon(place.dataset.icon));
   startKeys();
   const jobs = id ? null : (await get("/api/jobs").catch((problem) => ({ problem }))).jobs;
-  if (!id && !jobs) return fill($("main"), h("section", { class: "headline" }, h("div", {}, h("h1", {}, "This page needs its token"), h("p", {}, "Open the link that the service printed when it was started."))));
+  if (!id && !jobs) return fill($("main"), h("section", { class: "headline" }, h("div", {}, h("h1", {}, "This page needs its token"), h("p", {}, "Open the whole address that was printed at the start, with #token=… at its end."))));
   if (!id && !(jobs.length === 1 && jobs[0].is_only)) return listJobs();
   base = `/api/jobs/${id || jobs[0].id}`;
   startCharts();
