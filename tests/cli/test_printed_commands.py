@@ -155,6 +155,21 @@ def test_commands_for_urls_that_were_given_up_can_be_pasted(shell: Shell, web: D
     assert shell.paste(f"{ended.commands[0]}").code == 1  # it does not answer now, either
 
 
+def test_command_for_failed_pages_can_be_pasted(shell: Shell) -> None:
+    """With its comment: a finished crawl of which a page answered 500."""
+    page = answer(b"<a href=/1>1</a>", "200 OK", "Content-Type: text/html")
+    broken = answer(b"", "500 Internal Server Error")
+    with RawServer(routes({"/": page, "/1": broken})) as server:
+        words = quoted(("crawl", server.url(), "--data-dir", DIR, *FAST, "--max-attempts", "1"))
+        ended = shell.paste(f"mannerly {words} --seeding-strategy none")
+        again = shell.paste(ended.commands[-1])
+
+    assert ended.code == 0
+    assert ended.commands[-1].startswith(retry_command(DIR))
+    assert again.code == 0
+    assert "Trying 1 failed and 0 given-up URLs again" in again.text
+
+
 def test_commands_of_wrong_input_can_be_pasted(shell: Shell, web: DemoWeb) -> None:
     """A directory in place of a seed, a crawl that is not running, seeds of another crawl."""
     words = quoted(("crawl", web.url("a"), "--data-dir", DIR, *FAST, "--max-urls", "2"))

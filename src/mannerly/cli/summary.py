@@ -126,7 +126,7 @@ def _text(ended: Ended, look: Look) -> _Text:
     volume = f", {size(result.stats.bytes)}" if result.stats.bytes else ""
     lines = ["", *_table(ended, look)]
     if +result.stats.failures and ended.location is not None:
-        lines += ["", f"  {retry_command(ended.location)}        try the failed ones again"]
+        lines += ["", f"  {retry_command(ended.location)}   # try the failed ones again"]
     elif ended.next_command:
         lines += ["", f"  {ended.next_command}"]
     return _Text("✓ Finished", Tone.DONE, f": {ended.speed}{volume}", lines)
