@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bounded import BOUNDED
+from .failed import FAILED
 from .fleets import FLEETS
 from .grown import GROWN
 from .left import LEFT
@@ -25,6 +26,7 @@ MUTANTS = (
     *BOUNDED,
     *SAFE,
     *LEFT,
+    *FAILED,
     *GROWN,
     *READABLE,
     *SERVED,
