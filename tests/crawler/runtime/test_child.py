@@ -96,6 +96,24 @@ def test_sending_does_not_wait_for_a_reader() -> None:
         assert received == [big]
 
 
+@given(sizes=st.lists(st.integers(0, 700_000), max_size=8))
+def test_messages_of_any_size_arrive_in_order(sizes: list[int]) -> None:
+    """However many wait, and whether or not they fit into the buffer of the receiver."""
+    one, other = (Channel(end) for end in socket.socketpair())
+    sent = [bytes([number]) * size for number, size in enumerate(sizes)]
+    received: list[object] = []
+
+    for message in sent:
+        one.send(message)
+    while len(received) < len(sent):
+        one.flush()
+        received += other.receive()
+    one.close()
+    other.close()
+
+    assert received == sent
+
+
 def test_last_words_are_heard_before_the_end() -> None:
     """The end of the other side is told only after everything that it said."""
     ours, theirs = socket.socketpair()

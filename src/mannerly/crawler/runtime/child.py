@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 BOOTSTRAP = Path(__file__).absolute().with_name("bootstrap.py")
 _LENGTH = struct.Struct("!Q")
 _PIECE = 256 * 1024  # bytes asked for at once
+_ROOM = 64 * 1024  # bytes that can be received at any time
 _KILLED_S = 1.0  # for a process to end that was killed
 _DONT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)  # saves a system call for each message
 _SHORT_S = 0.02  # while there is something to send and to read: the time for each in turn
@@ -50,8 +51,10 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._timeout_s: float | None = -1.0
-        self._piece = memoryview(bytearray(_PIECE))  # a new one for each would cost page faults
-        self._incoming = bytearray()
+        # Received bytes from `_start` to `_end`. One buffer for all messages: one for each would
+        # cost copies and page faults.
+        self._buffer = bytearray(_PIECE)
+        self._start = self._end = 0
         self._outgoing: deque[memoryview] = deque()  # not copied: a message may be a large page
         self.is_ended = False  # the other side is gone; its earlier messages can still be received
 
@@ -131,29 +134,44 @@ class Channel:
         """Take one piece from the socket; return whether there may be more."""
         if self.is_ended:
             return False
+        self._make_room()
         try:
-            size = self._socket.recv_into(self._piece)
+            with memoryview(self._buffer) as buffer:
+                size = self._socket.recv_into(buffer[self._end :])
         except (BlockingIOError, TimeoutError):
             return False
         except OSError:
             size = 0
         self.is_ended = not size
-        self._incoming += self._piece[:size]
+        self._end += size
         return size > 0
+
+    def _make_room(self) -> None:
+        """Have room for the rest of the next message, and for some bytes in any case."""
+        waiting = self._end - self._start
+        if not waiting and len(self._buffer) == _PIECE:
+            self._start = self._end = 0
+            return
+        needed = waiting + _ROOM
+        if waiting >= _LENGTH.size:
+            needed = max(needed, _LENGTH.size + _LENGTH.unpack_from(self._buffer, self._start)[0])
+        if waiting and self._start + needed <= len(self._buffer):
+            return
+        moved = self._buffer if waiting and needed <= _PIECE else bytearray(max(_PIECE, needed))
+        moved[:waiting] = self._buffer[self._start : self._end]
+        self._buffer, self._start, self._end = moved, 0, waiting
 
     def _next(self) -> list[Any]:
         """Return the next message, if it is complete; otherwise an empty list."""
-        data, start = self._incoming, _LENGTH.size
-        if len(data) < start:
+        start = self._start + _LENGTH.size
+        if start > self._end:
             return []
-        end = start + _LENGTH.unpack_from(data)[0]
-        if len(data) < end:
+        end = start + _LENGTH.unpack_from(self._buffer, self._start)[0]
+        if end > self._end:
             return []
-        try:
-            with memoryview(data) as view, view[start:end] as message:
-                return [pickle.loads(message)]  # noqa: S301 - only our own processes have the socket
-        finally:
-            del data[:end]
+        self._start = end
+        with memoryview(self._buffer) as view, view[start:end] as message:
+            return [pickle.loads(message)]  # noqa: S301 - only our own processes have the socket
 
 
 class Child:
