@@ -62,6 +62,19 @@ def test_an_ended_lease_is_left_to_an_owner_that_is_heard() -> None:
     assert looks == [[], [], [2]]
 
 
+def test_an_ended_lease_is_not_forgotten_by_looks_that_ask_for_others() -> None:
+    """A member that is settled asks for all shards now and then only."""
+    world = World(lapsed=[2])
+    world.look(0.0, shown={2}, is_settled=True)
+    world.store.found = Unclaimed([], [], [])
+    world.look(1.0, shown={2}, is_settled=True)
+    world.store.found = Unclaimed([], [2], [])
+
+    looks = [world.look(at, shown={2}, is_settled=True) for at in (LEFT_S - 1.0, LEFT_S)]
+
+    assert looks == [[], [2]]
+
+
 def test_an_ended_lease_of_a_silent_owner_is_free_at_once() -> None:
     """No card shows it."""
     world = World(lapsed=[2])

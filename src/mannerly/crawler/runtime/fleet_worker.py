@@ -184,9 +184,7 @@ class FleetWorker(Worker):
         if self._refused:
             return f"waiting for shards: the server was restarted, {RESTARTED_S:.0f} s at most"
         if self._others:
-            return (
-                f"waiting for shards: {many(self._others, 'other worker')} of this crawl have all"
-            )
+            return f"waiting for shards: all are with {many(self._others, 'other worker')}"
         return "waiting for shards"
 
     def _waits_for(self, stats: Stats) -> str | None:
