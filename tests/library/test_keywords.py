@@ -47,6 +47,7 @@ VALUES: dict[str, Any] = {
     "scope": "site",
     "seeding_strategy": "none",
     "strategy": "aimd",
+    "latency_samples": 32,
     "robots_unreachable": "allow",
     "contact": "me@example.org",
     "ct_url": "https://ct.example/{site}",
