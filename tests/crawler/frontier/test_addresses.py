@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -207,3 +208,26 @@ def test_memory_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert crowd == [True] * 5 + [False] * 2
     assert len(addresses) <= 100
     assert not meet("another.site.example", ADDRESS)
+
+
+def test_gap_between_names_of_one_address_counts_from_the_departure() -> None:
+    """A request that took long to connect delays the next one of another name, too."""
+    core, crowds = Politeness(fixed(0.1)), Politeness(fixed(0.1))
+    limits = Addresses(core, crowds, lambda _: True, max_rate=1.0)
+    left: list[float] = []
+    now = 0.0
+    for host in ("a.example", "b.example"):  # their addresses become known
+        decision = limits.reserve(host, now=now)
+        assert isinstance(decision, Grant)
+        assert limits.may_leave(host, ADDRESS, decision.permit, now=now)
+        now += 2.0
+
+    for host, connects_s in (("a.example", 0.9), ("b.example", 0.0), ("a.example", 0.0)):
+        while not isinstance(decision := limits.reserve(host, now=now), Grant):
+            assert decision.until is not None
+            now = decision.until
+        if limits.may_leave(host, ADDRESS, decision.permit, now=now + connects_s):
+            left.append(now + connects_s)
+
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(left))
+    assert len(left) == 3

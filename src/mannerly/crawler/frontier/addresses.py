@@ -47,11 +47,11 @@ _MAX_NAMES = 200_000  # that are remembered; about 300 bytes each
 class _Turns:
     """Instants that keep a gap between them; each host gets the next free one."""
 
-    __slots__ = ("_free_at", "_slots", "_taken_at", "gap_s")
+    __slots__ = ("_free_at", "_left_at", "_slots", "_taken_at", "gap_s")
 
     def __init__(self, gap_s: float = 0.0) -> None:
         self.gap_s = gap_s
-        self._taken_at = self._free_at = NEVER
+        self._taken_at = self._free_at = self._left_at = NEVER
         self._slots: dict[str, Instant] = {}
 
     def slot(self, host: str, now: Instant) -> Instant:
@@ -71,6 +71,15 @@ class _Turns:
         self._taken_at = now
         if self._slots.pop(host, None) is None:
             self._free_at = max(self._free_at, now + self.gap_s)
+
+    def may_leave(self, now: Instant) -> bool:
+        """Return whether the last request of these names left a gap ago."""
+        return now >= self._left_at + self.gap_s
+
+    def leave(self, now: Instant) -> None:
+        """The bytes of a request leave now: the next gap counts from here."""
+        self._left_at = self._taken_at = now
+        self._free_at = max(self._free_at, now + self.gap_s)
 
 
 class _Site:
@@ -224,7 +233,9 @@ class Addresses:
     def may_leave(self, host: str, address: str, permit: Permit, *, now: Instant) -> bool:
         """Return whether a request may be sent now that the address of its host is known."""
         known = self._members.get(host)
-        if not address or (_is_literal(host) if known is None else known.address == address):
+        if known is not None and known.address == address:
+            return self._may_leave(known, now)
+        if not address or (known is None and _is_literal(host)):
             return True
         member = self._members[host] = self._meet(host, address)
         if member.site.turns.gap_s == 0.0:
@@ -234,6 +245,21 @@ class Addresses:
             return False
         for each in turns:
             each.take(host, now)
+            each.leave(now)
+        return True
+
+    def _may_leave(self, member: _Member, now: Instant) -> bool:
+        """Judge a request of a name whose address is known: its turn was taken at its grant.
+
+        Connecting takes time, so requests that were granted a gap apart may be ready at once.
+        """
+        if not (member.site.is_crowd or len(member.at.sites) > 1):
+            return True
+        turns = [*member.turns()]
+        if not all(each.may_leave(now) for each in turns):
+            return False
+        for each in turns:
+            each.leave(now)
         return True
 
     def gap_s(self, site: str) -> float:
