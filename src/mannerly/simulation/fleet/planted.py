@@ -206,6 +206,7 @@ PLANTED = (
         "no takeover while the server's clock is behind",
         edits=((_IS_OVER, _IS_OVER + " or (token ~= '' and now_ms() < " + _UNTIL + ")"),),
         kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
+        plan=replace(SMALL, duration_s=400.0),
     ),
     Planted(
         "waits by the server's clock",
