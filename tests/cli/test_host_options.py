@@ -37,6 +37,8 @@ OF_KIND: dict[ValueKind, Any] = {
 }
 VALUES: dict[str, Any] = {
     "strategy": "aimd",
+    "error_window": 20.0,
+    "latency_samples": 32,
     "group_by": "site",
     "long_crawl_delay": "cap",
     "gradient_tolerance": 3.5,
