@@ -142,15 +142,15 @@ class CrawlContract(Opening):
         assert new.seq > queued.seq
 
     def test_is_running_tells_whether_the_crawl_is_at_work(self, location: str) -> None:
-        """From the moment it is held until it is closed, for every onlooker."""
-        crawl, onlooker = self.create(location), self.open(location)
-        before = onlooker.is_running()
+        """From the moment it is held until it is closed, for every reader."""
+        crawl, reader = self.create(location), self.open(location)
+        before = reader.is_running()
 
         crawl.hold()
-        meanwhile = onlooker.is_running()
+        meanwhile = reader.is_running()
         crawl.close()
 
-        assert (before, meanwhile, onlooker.is_running()) == (False, True, False)
+        assert (before, meanwhile, reader.is_running()) == (False, True, False)
 
     def test_a_reader_beside_the_owner_sees_the_last_commit(self, location: str) -> None:
         """Everything can be asked beside the owner, and closing a reader leaves the owner alone."""
@@ -251,20 +251,20 @@ class CrawlContract(Opening):
 
     def test_worker_cards_are_shown_until_they_are_retired(self, location: str) -> None:
         """A renewed card replaces the last one of the same worker."""
-        crawl, onlooker = self.create(location, shards=2), self.open(location)
+        crawl, reader = self.create(location, shards=2), self.open(location)
         crawl.hold()
         now = time.time()
         first = WorkerCard("w1", "machine", 4711, [0], 0, now)
         second = WorkerCard("w2", "machine", 4712, [1], 7, now, waits_for="the disk is full")
         for card in (first, second, first._replace(fetched=12)):
             crawl.renew(card)
-        shown = onlooker.workers()
+        shown = reader.workers()
 
         crawl.retire("w2")
         crawl.retire("w3")
 
         assert shown == [first._replace(fetched=12), second]
-        assert onlooker.workers() == [first._replace(fetched=12)]
+        assert reader.workers() == [first._replace(fetched=12)]
 
     def test_no_worker_outlives_the_run(self, location: str) -> None:
         """A run that ended without retiring its cards leaves none that look alive."""

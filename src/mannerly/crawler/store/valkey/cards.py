@@ -1,8 +1,8 @@
 """The cards of the workers of a crawl: who works on it, and when each gave its last sign of life.
 
 A card has the stamp of its worker (`ages`), by which members count its silence, and the time of the
-server, by which an onlooker that has just come can tell old cards from new ones. The server's clock
-may be set: that may mislead an onlooker for some seconds, and no member.
+server, by which a reader that has just come can tell old cards from new ones. The server's clock
+may be set: that may mislead a reader for some seconds, and no member.
 """
 
 from __future__ import annotations

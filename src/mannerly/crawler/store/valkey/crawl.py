@@ -259,7 +259,7 @@ class ValkeyCrawl:
         return self._has_owners() or bool(self.workers())
 
     def _has_owners(self) -> bool:
-        """Return whether a shard seems to have an owner, by the server's clock: for onlookers."""
+        """Return whether a shard seems to have an owner, by the server's clock: for readers."""
         keys = [self.keys.shard(shard) for shard in range(self.manifest.shards)]
         now_ms, rows = self.server.call_and_ask(
             ("time", [self.keys.meta], {}), [("HMGET", key, "token", "beat_at") for key in keys]
@@ -289,7 +289,7 @@ class ValkeyCrawl:
         return Clocks(self._boot, self.mono(), self.wall(), self.server.ahead_s, clock_s)
 
     def _clock_ahead_s(self, shard: int) -> float:
-        """Return how far a shard's clock is ahead of ours, as an onlooker can know it.
+        """Return how far a shard's clock is ahead of ours, as a reader can know it.
 
         It was kept at the last beat. The time since then is read from the server's clock.
         """

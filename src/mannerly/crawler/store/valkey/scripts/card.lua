@@ -1,4 +1,4 @@
--- Invariant: a card has the stamp of its member, and the server's time for onlookers.
+-- Invariant: a card has the stamp of its member, and the server's time for readers.
 -- KEYS: meta, cards. An empty card takes the worker's away. `dead` has names and values of cards that
 -- were not renewed for long: those that are still the same go.
 local A = cmsgpack.unpack(ARGV[1])

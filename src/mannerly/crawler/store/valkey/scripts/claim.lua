@@ -2,7 +2,7 @@
 -- over: it names the token and the last beat of the owner whose age it has counted (`over`). After a
 -- restart of the server it must have known this run of the server for one lease (`runs`), because a
 -- lease that was granted in the last second before it may be forgotten, while its owner still sends.
--- No clock of the server is asked but for `beat_at`, which is for onlookers.
+-- No clock of the server is asked but for `beat_at`, which is for readers.
 local S = KEYS[1]
 local P = string.sub(S, 1, -2)
 local A = cmsgpack.unpack(ARGV[1])

@@ -1,4 +1,4 @@
--- The time of the server in milliseconds, for people and onlookers: nothing that is sent depends on it.
+-- The time of the server in milliseconds, for people and readers: nothing that is sent depends on it.
 local function now_ms()
   local t = redis.call('TIME')
   return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
