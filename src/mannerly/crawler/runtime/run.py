@@ -105,8 +105,8 @@ def run(this: Run) -> tuple[Ending, Stats]:
 def _again(this: Run) -> RetryUrls | None:
     """Return the order to try URLs again with which a crawl that is run again begins.
 
-    Everything, if there is no page yet; else the seeds that gave none. A crawl that others are
-    running, or that is not finished, is joined as it is.
+    Everything, if there is no page yet; else, if it was finished, the seeds that gave none. A crawl
+    that others are running is joined as it is.
     """
     if not this.is_resumed:
         return None
@@ -115,6 +115,8 @@ def _again(this: Run) -> RetryUrls | None:
         return None
     if not total["fetched"]:
         return RetryUrls(skipped="robots")
+    if total["pending"]:
+        return None
     return RetryUrls(seeds=True) if total["failed"] or total["given_up"] else None
 
 
