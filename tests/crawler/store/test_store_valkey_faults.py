@@ -13,6 +13,7 @@ from tests.crawler.store.store_crawl import PAGES, SHARDS, link, step
 from tests.crawler.store.valkey_faults import FailingServer
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
 
+from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import HostRecord, RobotsRecord
 from mannerly.crawler.store.base import (
     Batch,
@@ -691,6 +692,22 @@ def test_poisoned_values_are_refused_with_their_key(
         calls[use]()
 
     assert key in str(caught.value)
+
+
+def test_an_order_that_another_owner_has_carried_out_ends_the_lease(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """A member that was stopped for long finds it gone: that is no damage."""
+    location = new_location()
+    crawl = create(opened, location, tmp_path)
+    store = crawl.claim(0, OPTIONS)
+    enter(store, candidate())
+    store.commit(Batch(retries=[RetryUrls()]))
+    with LocalClient(location) as client:
+        client.delete(crawl.keys.of_shard(0, "y"))
+
+    with pytest.raises(LeaseLost):
+        store.bring_back(10)
 
 
 ODD = ["null", "-1", "1e300", "-1e300", "NaN", "Infinity", "1e400", '"x"', "[]", "true", "0.5"]

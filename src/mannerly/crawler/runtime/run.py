@@ -111,6 +111,8 @@ def _again(this: Run) -> RetryUrls | None:
     if not this.is_resumed:
         return None
     total = totals(this.store)
+    if not any(total.values()):  # another member has just created it
+        return None
     if this.member is not None and (total["pending"] or this.store.is_running()):
         return None
     if not total["fetched"]:

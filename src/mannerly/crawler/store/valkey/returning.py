@@ -19,6 +19,7 @@ from mannerly.crawler.control import Recrawl, RetryUrls, decode
 from mannerly.crawler.model import LISTS as LIST_KINDS
 from mannerly.crawler.model import Kind, is_failed
 from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.fleet import LeaseLost
 from mannerly.crawler.store.lastmod import spares_request
 
 from .batches import LISTS, PAGES, kind_letters, kind_of_record
@@ -72,8 +73,14 @@ class Returning:
         self._again: Iterator[tuple[Entry, str]] | None = None  # of the stage under way
 
     def next(self, limit: int, server: ValkeyServer, base: str) -> ReturningSlice | None:
-        """Return the next slice; None: the order has to wait."""
+        """Return the next slice; None: the order has to wait.
+
+        Raises:
+            LeaseLost: another owner has carried the order out.
+        """
         value = server.ask("LINDEX", base + "y", 0)
+        if value is None:
+            raise LeaseLost("another owner of the shard has brought its URLs back")
         order = _parsed(value, base + "y")
         if isinstance(order.control, Recrawl):
             return self._recrawl(order, order.control, limit)
@@ -252,9 +259,9 @@ def _is_paired(answer: list[Any]) -> bool:
     return bool(answer) and isinstance(answer[0], tuple | list)
 
 
-def _parsed(value: bytes | None, key: str) -> _Order:
+def _parsed(value: bytes, key: str) -> _Order:
     try:
-        stamp, after, stage, text = (value or b"").decode().split(" ", 3)
+        stamp, after, stage, text = value.decode().split(" ", 3)
         control = decode(text)
         if isinstance(control, RetryUrls | Recrawl):
             return _Order(int(stamp), after, stage, text, control)
