@@ -19,11 +19,12 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from virtual.crawl import ENOUGH, simulate_crawl
+from virtual.web import GeneratedWeb
+
 from bench._cores import on_cores, two_cores
 from bench._pairs import at_once, ratio
 from bench.simulated import settings_of, web_of
-from mannerly.simulation.crawl import ENOUGH, simulate_crawl
-from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

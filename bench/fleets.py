@@ -12,7 +12,7 @@
 Members are killed, stopped and woken, cut off one way or both ways, and join; the server restarts,
 with and without its last second, goes away, answers slowly, loses connections in the middle of
 exchanges, and is replaced by its replica; wall clocks are wrong by up to two hours. The code
-of members and store is the real one, scripts included (`mannerly.simulation.fleet`).
+of members and store is the real one, scripts included (`virtual.fleet`).
 
 Hosts of the large world ask for a Crawl-delay of 58 minutes, so 20 pages take 19 hours, and a day
 with the waits after faults. Hosts are found on two seeds, so their requests come in waves, one in
@@ -28,14 +28,14 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mannerly.simulation.fleet.plan import Plan
-from mannerly.simulation.fleet.planted import PLANTED, SMALL
-from mannerly.simulation.fleet.world import simulate_fleet
+from virtual.fleet.plan import Plan
+from virtual.fleet.planted import PLANTED, SMALL
+from virtual.fleet.world import simulate_fleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mannerly.simulation.fleet.plan import FleetOutcome
+    from virtual.fleet.plan import FleetOutcome
 
 WHOLE = 0.99  # of the pages of a large world have to be fetched
 WITHIN = 20  # seeds in which a planted error has to be found

@@ -4,7 +4,7 @@
     python -m bench scenarios --resources    then 512 workers on this machine: memory, CPU
 
 The crawls run the real engine, shards, frontier and politeness against modelled servers
-(`mannerly.simulation.crawl`), so the figures are the same on every machine: they are what the
+(`virtual.crawl`), so the figures are the same on every machine: they are what the
 servers allow, not what a machine can do. What it can do is in `peers` and `variants`.
 """
 
@@ -18,15 +18,16 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from virtual.crawl import simulate_crawl
+from virtual.web import GeneratedWeb
+
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Settings
-from mannerly.simulation.crawl import simulate_crawl
-from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.simulation.crawl import CrawlOutcome
+    from virtual.crawl import CrawlOutcome
 
 MINUTES = 5
 MIXED = ("", "", "", "bucket:2:4+retry-after", "concurrency:2:0.8", "knee:1:0.5")

@@ -8,7 +8,7 @@ Every host has a robots.txt and one page; one in twenty has a hidden limit, one 
 Crawl-delay, and one request in 250 fails at random. The crawl starts from a list of all home
 pages, which are plain texts: this is about frontier, politeness and shards, not about HTML. With
 `--links` it starts at one home page and finds the others, and half of the time goes into parsing.
-The servers judge every request (see `mannerly.simulation.crawl_servers`), the frontier's invariant
+The servers judge every request (see `virtual.servers`), the frontier's invariant
 is checked during the crawl, and at the end the stores are compared with the web. Everything is in
 memory, also the store, which is most of the printed memory. The garbage collector is off: no object
 becomes garbage before the end.
@@ -22,15 +22,16 @@ import time
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
+from virtual.crawl import simulate_crawl
+from virtual.servers import Faults
+from virtual.web import GeneratedWeb
+
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.simulation.crawl import simulate_crawl
-from mannerly.simulation.crawl_servers import Faults
-from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.simulation.crawl import CrawlOutcome
+    from virtual.crawl import CrawlOutcome
 
 HOSTS = 1_000_000
 CHECKS = 10

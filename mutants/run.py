@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 COPIED = (
     *("src", "tests", "docs", "bench", "examples", "torture", "mutants", "supply", "locks"),
-    *("pyproject.toml", "README.md", "Makefile"),
+    *("virtual", "pyproject.toml", "README.md", "Makefile"),
 )
 PATIENCE_S = 120.0  # for the tests of one mutant, which take some seconds
 _PASSED, _FAILED = 0, 1  # pytest's exit codes; others mean that nothing was tested

@@ -77,7 +77,8 @@ def test_source_distribution_holds_what_is_needed(tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tops = {name.partition("/")[0] for name in names}
 
-    assert {"src", "tests", "docs", "examples", "locks", "Makefile", "LICENSE", ".ci"} <= tops
+    assert {"src", "tests", "virtual", "docs", "examples", "locks"} <= tops
+    assert {"Makefile", "LICENSE", ".ci"} <= tops
     assert {name for name in names if name.endswith(".lua")}
     assert not {name for name in names if ".venv" in name or name.endswith((".pyc", ".db"))}
 

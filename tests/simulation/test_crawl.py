@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from virtual.crawl import DAY_S, simulate_crawl
+from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.servers import Faults, Servers
+from virtual.web import FORBIDDEN, GeneratedWeb, place_of
 
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.model import Request
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.politeness import Permit, Settings, core
 from mannerly.politeness.host import HostState
 from mannerly.politeness.limits import NO_REQUESTED_LIMITS
-from mannerly.simulation.crawl import DAY_S, simulate_crawl
-from mannerly.simulation.crawl_servers import Faults, Servers
-from mannerly.simulation.crawl_web import FORBIDDEN, GeneratedWeb, place_of
 
 LIMITS = (
     "",

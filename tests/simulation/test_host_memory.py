@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from virtual.crawl import CrawlOutcome, simulate_crawl
+from virtual.web import GeneratedWeb
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.simulation.crawl import CrawlOutcome, simulate_crawl
-from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
     from pathlib import Path

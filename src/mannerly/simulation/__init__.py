@@ -12,9 +12,6 @@ audit           counts broken promises during a run
 result          the figures of a run
 chart, svg      the run as a picture, in the terminal or as SVG
 tuning          the servers that strategies are tuned and judged on
-crawl           a whole crawl of many hosts in virtual time
-crawl_web       the pages and links of such a crawl
-crawl_servers   its servers, which count broken promises
 """
 
 from __future__ import annotations

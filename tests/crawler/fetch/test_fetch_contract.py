@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
 from mannerly.crawler.fetch.curl import CurlFetcher
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.model import Fetched, LocalError, Request
 from mannerly.politeness.model import ErrorKind

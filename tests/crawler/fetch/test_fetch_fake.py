@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.model import LocalError, Request
 from mannerly.politeness.model import ErrorKind
 

@@ -19,7 +19,7 @@ from mannerly.politeness.model import Grant, Response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.fetch.fake import FakeReply
+    from virtual.fetcher import FakeReply
 
 ADDRESS = "192.0.2.1"
 NAMES = 60

@@ -17,7 +17,8 @@ from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
-    from mannerly.crawler.fetch.fake import FakeReply
+    from virtual.fetcher import FakeReply
+
     from mannerly.crawler.store.memory import MemoryStore
 
 PAGES = 300

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
+
 from mannerly.crawler.events import Event, Events
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, Request
 from mannerly.crawler.page.rules import LinkRules

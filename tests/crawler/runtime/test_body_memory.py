@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 from tests.crawler.runtime.test_manners import Timepiece
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.body_memory import BodyMemory
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.long_work import BIG_BYTES

@@ -14,11 +14,11 @@ from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.runtime.test_manners import in_virtual_time
+from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.fetcher import FakeReply as Reply
 
 from mannerly.crawler.control import HostPause
 from mannerly.crawler.crawl import run_crawl as crawl
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
-from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.settings import CrawlSettings

@@ -13,11 +13,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from tests.crawler.runtime.harness import kept
+from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.fetcher import FakeReply as Reply
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.events import Events
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
-from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.beginning import rules_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.frontier.virtual_crawl import Asked, Crawled, html, virtual_crawl
+from virtual.fetcher import FakeReply
 
-from mannerly.crawler.fetch.fake import FakeReply
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.politeness import Settings

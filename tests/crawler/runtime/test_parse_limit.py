@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine

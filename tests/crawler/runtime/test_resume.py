@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import modest, page_requests, real_pages
+from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.fetcher import FakeReply as Reply
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.events import Events
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
-from mannerly.crawler.fetch.fake import FakeReply as Reply
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, PageRecord, Skipped
 from mannerly.crawler.page import long_work

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.crawler.frontier.virtual_crawl import html, virtual_crawl
 from tests.crawler.runtime.harness import modest
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.store.fleet import SHARED, Fleet, LeaseLost
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.crawler.runtime.test_parse_limit import Time
 from tests.crawler.shard.shard_world import ShardWorld, brisk
+from virtual.fetcher import FakeFetcher, FakeReply
 
 from mannerly.cli.event_log import EventLog
 from mannerly.crawler.events import Events, LoopStalled
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.runtime.news import Told

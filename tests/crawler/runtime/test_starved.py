@@ -21,10 +21,10 @@ from tests.crawler.runtime.harness import (
     real_pages,
 )
 from tests.crawler.shard.shard_world import ShardWorld, brisk
+from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
 from mannerly.cli import terminal
 from mannerly.crawler.crawl import run_crawl
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.model import LocalError
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine

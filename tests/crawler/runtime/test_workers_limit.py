@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.test_parse_limit import Time
 from tests.crawler.shard.shard_world import ShardWorld, brisk
+from virtual.fetcher import FakeFetcher, FakeReply
 
-from mannerly.crawler.fetch.fake import FakeFetcher, FakeReply
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 

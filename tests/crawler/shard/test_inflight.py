@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
+from virtual.crawl import simulate_crawl
+from virtual.servers import Faults
+from virtual.web import GeneratedWeb
 
 from mannerly.crawler.model import Entry, InFlight, Kind, RobotsRequest, Stage
 from mannerly.crawler.runtime.engine import TICK_S, Engine
 from mannerly.crawler.shard.inflight import Flights
 from mannerly.politeness import Grant, Politeness, Settings
-from mannerly.simulation.crawl import simulate_crawl
-from mannerly.simulation.crawl_servers import Faults
-from mannerly.simulation.crawl_web import GeneratedWeb
 
 if TYPE_CHECKING:
-    from mannerly.crawler.fetch.fake import FakeFetcher
+    from virtual.fetcher import FakeFetcher
+
     from mannerly.crawler.shard.shard import Shard
 
 POLITENESS = Politeness(Settings(enabled=False))
@@ -205,5 +206,5 @@ def watch_turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
             permits = sum(shard.politeness.snapshot(top=0).in_flight for shard in self.of_crawl)
             seen.append((flights, self.fetcher.in_flight, permits))
 
-    monkeypatch.setattr("mannerly.simulation.crawl.Engine", Watched)
+    monkeypatch.setattr("virtual.crawl.Engine", Watched)
     return seen

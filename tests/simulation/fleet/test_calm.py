@@ -7,11 +7,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-
-from mannerly.simulation.fleet.calm import GRID_S, on_grid
-from mannerly.simulation.fleet.keyspace import Keyspace
-from mannerly.simulation.fleet.plan import Plan
-from mannerly.simulation.fleet.world import simulate_fleet
+from virtual.fleet.calm import GRID_S, on_grid
+from virtual.fleet.keyspace import Keyspace
+from virtual.fleet.plan import Plan
+from virtual.fleet.world import simulate_fleet
 
 WAVES = Plan(
     members=6,
@@ -49,7 +48,7 @@ def test_a_seed_repeats_a_run_in_another_process() -> None:
     """Hashes of texts differ between processes, and tokens of claims are random."""
     program = (
         "from tests.simulation.fleet.test_calm import WAVES\n"
-        "from mannerly.simulation.fleet.world import simulate_fleet\n"
+        "from virtual.fleet.world import simulate_fleet\n"
         "print(simulate_fleet(WAVES, seed=3).fingerprint)"
     )
 

@@ -7,12 +7,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from virtual.fleet.planted import SMALL
+from virtual.fleet.world import simulate_fleet
 
 from mannerly.crawler.runtime.opening import ShardOpener
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.shard import ValkeyShard
-from mannerly.simulation.fleet.planted import SMALL
-from mannerly.simulation.fleet.world import simulate_fleet
 
 
 @pytest.mark.parametrize(("owner", "name"), [(ValkeyShard, "load"), (ShardOpener, "make")])

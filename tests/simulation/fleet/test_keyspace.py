@@ -9,8 +9,7 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.crawler.store.valkey_server import shared_url
-
-from mannerly.simulation.fleet.keyspace import Keyspace
+from virtual.fleet.keyspace import Keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,16 +7,16 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from virtual.fetcher import VirtualClock
+from virtual.fleet.aside import Aside
+from virtual.fleet.link import ModelLink
+from virtual.fleet.members import LOCATION
+from virtual.fleet.server import LAG_S, ModelServer
 
-from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.client import TIMEOUT_S
-from mannerly.simulation.fleet.aside import Aside
-from mannerly.simulation.fleet.link import ModelLink
-from mannerly.simulation.fleet.members import LOCATION
-from mannerly.simulation.fleet.server import LAG_S, ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from virtual.fleet.members import DAY_S
+from virtual.fleet.plan import Fault
+from virtual.fleet.planted import PLANTED, SMALL, Planted
+from virtual.fleet.world import World, simulate_fleet
 
 from mannerly.crawler.store.fleet import LEASE_S
-from mannerly.simulation.fleet.members import DAY_S
-from mannerly.simulation.fleet.plan import Fault
-from mannerly.simulation.fleet.planted import PLANTED, SMALL, Planted
-from mannerly.simulation.fleet.world import World, simulate_fleet
 
 if TYPE_CHECKING:
     from pathlib import Path

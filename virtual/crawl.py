@@ -6,7 +6,7 @@
 
 Only sockets, disk and clock are replaced, so an error seen here is an error of the real crawler. A
 week takes seconds, a million hosts fit in one process, and the same seed gives the same requests at
-the same instants. The servers count broken promises (`crawl_servers`), lost URLs are found by
+the same instants. The servers count broken promises (`servers`), lost URLs are found by
 comparing the stores with the links of the web, and the frontier's invariant is checked during the
 crawl.
 """
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mannerly.crawler.events import Events
-from mannerly.crawler.fetch.fake import FakeFetcher, VirtualClock
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.links import HrefMemory
@@ -35,15 +34,16 @@ from mannerly.crawler.store.fleet import Rhythm
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.scope import Scope, ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
+from mannerly.simulation.servers import EPOCH
+from virtual.fetcher import FakeFetcher, VirtualClock
 
-from .crawl_servers import Faults, Servers
-from .crawl_web import place_of
-from .servers import EPOCH
+from .servers import Faults, Servers
+from .web import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .crawl_web import GeneratedWeb
+    from .web import GeneratedWeb
 
 DAY_S = 86_400.0
 TICK_S = 20.0  # the real 0.25 s would be 345,600 ticks a day, and there is no progress line
@@ -67,7 +67,7 @@ class CrawlOutcome:
     failed: int  # of these, without any status
     skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
     given_up: Counter[str]  # URLs of hosts that were given up, by reason
-    broken: Counter[str]  # broken promises by name, counted by the servers: see `crawl_servers`
+    broken: Counter[str]  # broken promises by name, counted by the servers: see `servers`
     too_early: int  # requests that the crawler's own audit found too early (`shard.audit`)
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end

@@ -22,21 +22,21 @@ from dataclasses import dataclass, field
 from math import ceil, exp, inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.fetch.fake import FakeReply
 from mannerly.politeness.model import ErrorKind
+from mannerly.simulation.audit import TOLERANCE_S, asked_wait_s
+from mannerly.simulation.servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
+from mannerly.simulation.spec import parse_server
+from virtual.fetcher import FakeReply
 
-from .audit import TOLERANCE_S, asked_wait_s
-from .crawl_web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
-from .servers import LATENCY_SPREAD, NO_HEADERS, REFUSAL_S
-from .spec import parse_server
+from .web import ELSEWHERE, FORBIDDEN, ROBOTS, place_of, robots_txt
 
 if TYPE_CHECKING:
-    from mannerly.crawler.fetch.fake import VirtualClock
     from mannerly.crawler.model import Request
     from mannerly.politeness import Settings
+    from mannerly.simulation.servers import Server, ServerAnswer
+    from virtual.fetcher import VirtualClock
 
-    from .crawl_web import GeneratedWeb
-    from .servers import Server, ServerAnswer
+    from .web import GeneratedWeb
 
 BARE: dict[str, str] = {}  # the headers of an answer without headers
 LATENCIES = 1024  # drawn in advance: drawing one per request would cost more than judging it

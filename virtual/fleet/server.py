@@ -21,9 +21,9 @@ from .keyspace import Keyspace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.fetch.fake import VirtualClock
     from mannerly.crawler.store.valkey.ages import Ages
     from mannerly.crawler.store.valkey.client import Command
+    from virtual.fetcher import VirtualClock
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
 SAVED_EVERY_S = 1.0  # a real server writes its log to disk once a second

@@ -6,11 +6,11 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.fetch.fake import FakeFetcher
 from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S, CrawlGone, StoreAway
+from virtual.fetcher import FakeFetcher
 
 from .link import Cut
 from .server import EPOCH_S
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.fetch.body_memory import BodyMemory
-    from mannerly.crawler.fetch.fake import FakeReply, VirtualClock
     from mannerly.crawler.model import Request
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+    from virtual.fetcher import FakeReply, VirtualClock
 
     from .link import ModelLink
 

@@ -1,7 +1,8 @@
 """A fetcher in virtual time: the real shard loop runs through a day in a second.
 
-It keeps the contract of `base.py` without any network: a function or a table gives the answer of
-each URL and its latency, and `wait` moves a shared clock to the next answer instead of sleeping.
+It keeps the contract of `mannerly.crawler.fetch.base` without any network: a function or a table
+gives the answer of each URL and its latency, and `wait` moves a shared clock to the next answer
+instead of sleeping.
 Order is by finishing time, then by start: the same run gives the same log.
 
     clock = VirtualClock()
@@ -16,11 +17,10 @@ import selectors
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.fetch.base import always, every
 from mannerly.crawler.model import Fetched, FetchError, LocalError, Request
 from mannerly.politeness.model import ErrorKind
 from mannerly.politeness.retry import RetryQueue
-
-from .base import always, every
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -32,7 +32,6 @@ from uuid import UUID
 
 import msgspec
 
-from mannerly.crawler.fetch.fake import VirtualClock
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import WorkerCard
@@ -42,8 +41,9 @@ from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
 from mannerly.crawler.web.scope import ScopeMode
-from mannerly.simulation.crawl_servers import Faults, Servers
-from mannerly.simulation.crawl_web import GeneratedWeb, place_of
+from virtual.fetcher import VirtualClock
+from virtual.servers import Faults, Servers
+from virtual.web import GeneratedWeb, place_of
 
 from .aside import Aside
 from .calm import Calm, on_grid
@@ -57,8 +57,8 @@ from .server import ModelServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
+    from virtual.fetcher import FakeReply
 
     from .plan import Fault, Plan
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from mannerly.crawler.fetch.fake import VirtualClock
+    from virtual.fetcher import VirtualClock
 
     from .calm import Calm
     from .judge import ToldMember

@@ -35,8 +35,8 @@ from .server import SAVED_EVERY_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mannerly.crawler.fetch.fake import VirtualClock
     from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+    from virtual.fetcher import VirtualClock
 
     from .members import SimulatedMember
     from .server import ModelServer

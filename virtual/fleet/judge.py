@@ -25,14 +25,14 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.simulation.audit import TOLERANCE_S, asked_wait_s
-from mannerly.simulation.crawl_web import ROBOTS, place_of
+from virtual.web import ROBOTS, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.fetch.fake import FakeReply
     from mannerly.crawler.model import Request
-    from mannerly.simulation.crawl_web import GeneratedWeb
+    from virtual.fetcher import FakeReply
+    from virtual.web import GeneratedWeb
 
 
 class ToldMember(NamedTuple):
