@@ -142,6 +142,22 @@ LEFT = (
         ),
     ),
     Mutant(
+        "keep every request for a robots.txt of another shard",
+        "P6",
+        _BOOK,
+        "        if self._robots > 2 * ROBOTS_KEPT:\n",
+        "        if self._robots < 0:\n",
+        (f"{_BOOK_TESTS}::test_requests_for_robots_files_of_others_are_kept_for_a_while_only",),
+    ),
+    Mutant(
+        "forget orders of people with those of the web",
+        "P6",
+        _BOOK,
+        "            if too_many and isinstance(order, FetchRobots):\n",
+        "            if too_many:\n",
+        (f"{_BOOK_TESTS}::test_requests_for_robots_files_of_others_are_kept_for_a_while_only",),
+    ),
+    Mutant(
         "lose an order that could not be written",
         "P1",
         _BOOK,

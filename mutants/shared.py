@@ -14,6 +14,22 @@ _SUITE = "crawler/store/test_host_memory.py::TestHostFile::"
 
 SHARED = (
     Mutant(
+        "keep the lease of every host that was ever met",
+        "P4",
+        _SHARED,
+        "        if self._forgotten:\n            self._give_back(now)\n",
+        "",
+        (_TURNS + "test_hosts_that_the_core_forgets_are_given_back",),
+    ),
+    Mutant(
+        "let the next holder of a forgotten host send at once",
+        "P4",
+        _SHARED,
+        "            return HostBudget(key, lesson, crawl_delay_s, sent_s_ago=0.0)",
+        "            return HostBudget(key, lesson, crawl_delay_s)",
+        (_TURNS + "test_a_host_that_was_given_back_is_claimed_again",),
+    ),
+    Mutant(
         "send to a host that another crawl holds",
         "P4",
         _SHARED,

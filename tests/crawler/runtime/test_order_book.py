@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from mannerly.crawler.control import Pause, Stop, Unpause
-from mannerly.crawler.runtime.order_book import AGAIN_S, OrderBook
+from mannerly.crawler.control import FetchRobots, Pause, Stop, Unpause
+from mannerly.crawler.model import RobotsRequest
+from mannerly.crawler.runtime.order_book import AGAIN_S, ROBOTS_KEPT, OrderBook
 from mannerly.crawler.store import create_crawl, open_crawl
 from mannerly.crawler.store.base import StoreBusy, StoreFull
 from mannerly.crawler.store.contract import new_manifest
@@ -73,6 +74,31 @@ def test_what_was_read_is_told_to_others_from_where_they_are() -> None:
     told = [book.after(number) for number in (0, 2, 3)]
 
     assert told == [[(1, Pause()), (2, Unpause()), (3, Stop())], [(3, Stop())], []]
+
+
+def test_requests_for_robots_files_of_others_are_kept_for_a_while_only() -> None:
+    """The web decides how many there are. Orders of people are kept, however old they are."""
+    store = Store()
+    book = OrderBook(store)  # type: ignore[arg-type]
+    store.records.append(Pause())
+    for number in range(10 * ROBOTS_KEPT):
+        host = f"h{number}.example"
+        store.records.append(
+            FetchRobots((RobotsRequest(f"http://{host}/", host, f"http://{host}"),))
+        )
+        if number % 100 == 0:
+            book.news()
+    store.records.append(Stop())
+    book.news()
+    store.records.append(Unpause())
+
+    assert ROBOTS_KEPT < len(book.past) <= 2 * ROBOTS_KEPT + 102
+    assert [order for _, order in book.past if not isinstance(order, FetchRobots)] == [
+        Pause(),
+        Stop(),
+    ]
+    assert book.past[-2] == (len(store.records) - 2, store.records[-3])
+    assert book.news() == [(len(store.records), Unpause())]
 
 
 def test_a_busy_file_is_read_later() -> None:

@@ -270,3 +270,54 @@ def test_a_new_crawl_starts_with_what_others_have_learned() -> None:
     assert learned < 0.5
     assert started == pytest.approx(learned, rel=0.7)
     assert budget.learned_by == "crawl-x"
+
+
+def small_registry(name: str, memory: str, hosts: int) -> ShardWorld:
+    """A crawl of many hosts whose politeness core keeps ten of them."""
+    pace = Settings(
+        strategy="fixed", delay_s=0.5, max_rate="unlimited", seed=1, max_hosts=10, idle_ttl_s=1.0
+    )
+    urls = [f"http://h{n}.example/" for n in range(hosts)]
+    return ShardWorld(*urls, settings=brisk(politeness=pace), memory=memory, crawl=name)
+
+
+def step(world: ShardWorld) -> None:
+    """Answer everything that is due, commit, and let a moment pass."""
+    world.wait(0.5)
+    for request in world.start(4):
+        world.answer(request, 404)
+    world.shard.commit(world.now)
+    world.shard.tick(world.now)
+    assert world.leases is not None
+    world.leases.tick(world.now)
+
+
+def test_hosts_that_the_core_forgets_are_given_back() -> None:
+    """Leases are bounded by the registry of the core, not by the hosts that were ever met."""
+    memory = f"memory:shared-{next(NAMES)}"
+    world = small_registry("x", memory, hosts=200)
+
+    for _ in range(200):
+        step(world)
+
+    names = [f"h{n}.example" for n in range(200)]
+    assert world.stats.pages == 200
+    assert len(open_host_memory(memory).in_use(names, world.now)) <= 10
+
+
+def test_a_host_that_was_given_back_is_claimed_again() -> None:
+    """Its next page is asked for with a lease, and its gap counts from when it was given back."""
+    memory = f"memory:shared-{next(NAMES)}"
+    world = small_registry("x", memory, hosts=60)
+    for _ in range(60):
+        step(world)
+    assert not open_host_memory(memory).in_use(["h0.example"], world.now)
+    (budget,) = open_host_memory(memory).budgets(["h0.example"], world.now).values()
+    assert budget.sent_s_ago is not None
+
+    world.offer("http://h0.example/again")
+    for _ in range(6):
+        step(world)
+
+    assert world.stats.pages == 61
+    assert open_host_memory(memory).in_use(["h0.example"], world.now)

@@ -12,6 +12,7 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.control import FetchRobots
 from mannerly.crawler.store.base import StoreBusy, StoreFull
 from mannerly.crawler.store.fleet import StoreAway
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
+# Redirects of robots.txt come from the web, so there is no end of them. Each is asked for within
+# seconds or given up: a shard that is opened later needs only the latest ones.
+ROBOTS_KEPT = 1000
 AGAIN_S = 5.0  # between two tries to write: each may wait for seconds, and the loop with it
 
 
@@ -29,6 +33,7 @@ class OrderBook:
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
         self.past: list[tuple[int, Control]] = []  # that were read, with their numbers
+        self._robots = 0  # of these, the requests for a robots.txt
         self._unsent: list[Control] = []
         self._next_try: Instant = -inf
         self.trouble: str | None = None  # why records cannot be read or written at present
@@ -43,7 +48,21 @@ class OrderBook:
         if not self._unsent:
             self.trouble = None
         self.past += new
+        self._robots += sum(isinstance(order, FetchRobots) for _, order in new)
+        if self._robots > 2 * ROBOTS_KEPT:
+            self._forget_robots()
         return new
+
+    def _forget_robots(self) -> None:
+        """Keep the latest requests for a robots.txt, and every other record."""
+        too_many = self._robots - ROBOTS_KEPT
+        kept: list[tuple[int, Control]] = []
+        for number, order in self.past:
+            if too_many and isinstance(order, FetchRobots):
+                too_many -= 1
+            else:
+                kept.append((number, order))
+        self.past, self._robots = kept, ROBOTS_KEPT
 
     def after(self, number: int) -> list[tuple[int, Control]]:
         """Return the records that were read, past the one with this number."""

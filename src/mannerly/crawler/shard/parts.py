@@ -180,6 +180,8 @@ class Parts:
             self.audit.forget(event.host)
             self.sitemaps.forget(event.host)
             self.unreachable.forget(event.host)
+            if self.shared is not None:
+                self.shared.evicted(event.host)
 
     def keep(self, entry: Entry, exchange: RawExchange, wall: float) -> None:
         """Archive the answer of an entry that is in the batch."""

@@ -6,7 +6,8 @@
             AWAY ◄──────────────────────────────────────── released, with the same
 
 A host that is AWAY is lent in the politeness core, so no request of any kind starts; its queue
-waits for the reason SHARED. It is asked for again as long as something is queued.
+waits for the reason SHARED. It is asked for again as long as something is queued. A host that the
+politeness core forgets is given back, so memory is bounded by the core's registry.
 
 **Turns.** While others wait, a turn lasts 10 s, or less if many wait, so that each gets the host
 within a minute. It is not over before a request was sent, unless none can be (a long pause). A
@@ -19,6 +20,7 @@ A host that no other crawl wants costs its part of one claim, which it shares wi
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.host_memory import (
@@ -94,6 +96,7 @@ class SharedHosts:
         self._granted: dict[str, _Grant] = {}  # of hosts that are about to be recalled
         self._away: dict[str, _Away] = {}
         self._ending: set[str] = set()  # held; their turn is over
+        self._forgotten: set[str] = set()  # evicted by politeness; to be given back
         self._learned: dict[str, Remembered] = {}  # by key: what is new and not written, in order
         self.is_urgent = False  # a pause is not written yet
         self._is_long = False  # a long gap is not
@@ -136,6 +139,7 @@ class SharedHosts:
 
         `own_at` is the wall time of what this crawl's own record knows of its pace; 0: nothing.
         """
+        self._forgotten.discard(key)
         if key in self._held:
             granted = self._granted.pop(key, None)
             if granted is not None:
@@ -150,6 +154,11 @@ class SharedHosts:
             self._learned[lesson.host] = lesson
             state = self._politeness.state(lesson.host)
             self._is_long |= state is not None and state.delay_s > LONG_GAP_S
+
+    def evicted(self, key: str) -> None:
+        """The politeness core has no state of a host any more: give it back with the next tick."""
+        if key in self._held or key in self._away:
+            self._forgotten.add(key)
 
     def forget(self, key: str, now: Now) -> None:
         """Forget what was learned of a host, for all crawls; what it asked for stays."""
@@ -207,6 +216,8 @@ class SharedHosts:
         """Write long gaps, hand over what is ready for it, and ask again for what is away."""
         self.is_urgent |= self._is_long
         self.flush(now)
+        if self._forgotten:
+            self._give_back(now)
         if self._ending:
             self._hand_over(now)
         if self._away:
@@ -231,6 +242,23 @@ class SharedHosts:
                 self._learned.pop(key, None)
                 del self._held[key]
                 self._away[key] = _Away(now.mono)
+
+    def _give_back(self, now: Now) -> None:
+        """Give up the leases of hosts, and the requests for them, that the core has forgotten."""
+        keys = list(islice(self._forgotten, ASKED_AT_ONCE))
+        held = [key for key in keys if key in self._held]
+        awaited = [key for key in keys if key in self._away and self._away[key].by is not None]
+        if held and not self._leases.release([self._budget(key, now) for key in held], now):
+            return
+        if awaited and not self._leases.withdraw(awaited, now):
+            return
+        for key in keys:
+            self._held.pop(key, None)
+            self._away.pop(key, None)
+            self._granted.pop(key, None)
+            self._learned.pop(key, None)
+            self._ending.discard(key)
+            self._forgotten.discard(key)
 
     def _ask_again(self, now: Now) -> None:
         due = [key for key, away in self._away.items() if away.ask_at <= now.mono]
@@ -298,8 +326,11 @@ class SharedHosts:
         """Return what the next holder of a host must know; `known`: what was just learned."""
         politeness = self._politeness
         state = politeness.state(key)
-        if state is None:
-            return HostBudget(key)
+        if state is None:  # evicted: when it was asked last is not known, so it counts from now
+            new = known or self._learned.get(key)
+            lesson = None if new is None or new.lesson == _NO_LESSON else new.lesson
+            crawl_delay_s = 0.0 if new is None else new.crawl_delay_s
+            return HostBudget(key, lesson, crawl_delay_s, sent_s_ago=0.0)
         known = known or politeness.remembered(key, now=now.mono, wall=now.wall)
         assert known is not None
         is_new = key in self._learned and known.lesson != _NO_LESSON
