@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate
-from mannerly.crawler.page.content import content_of, page_text
+from mannerly.crawler.page.content import content_of
+from mannerly.crawler.page.html import page_text
 from mannerly.crawler.page.tree import parse_text
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.base import Batch, ShardOptions

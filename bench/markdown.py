@@ -21,7 +21,8 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.page.content import content_of, page_text
+from mannerly.crawler.page.content import content_of
+from mannerly.crawler.page.html import page_text
 from mannerly.crawler.web.content_form import Content
 
 from ._figures import write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .model import Mutant
 
-_FORMATTING = "crawler/page/formatting.py"
+_FORMATTING = "crawler/page/tree.py"
 _TEST_FORMATTING = "crawler/page/test_formatting.py::"
 
 READABLE = (
@@ -51,7 +51,7 @@ READABLE = (
     Mutant(
         "leave the language of code out",
         "P3",
-        "crawler/page/code_blocks.py",
+        "crawler/page/blocks.py",
         "        if found := _named(element):\n            return found\n",
         "        if found := _named(element):\n            return found and ''\n",
         ("crawler/page/test_markdown.py::test_element_becomes_markdown",),
@@ -67,7 +67,7 @@ READABLE = (
     Mutant(
         "take what holds the first heading for a frame",
         "P3",
-        "crawler/page/frame.py",
+        "crawler/page/content.py",
         "            is_kept = element.tag in _KEPT or hash(element) in around",
         "            is_kept = element.tag in _KEPT",
         ("crawler/page/test_markdown.py::test_names_are_only_a_hint",),
@@ -75,7 +75,7 @@ READABLE = (
     Mutant(
         "take most of a page for a frame",
         "P3",
-        "crawler/page/frame.py",
+        "crawler/page/content.py",
         "        and not is_box(element)\n        and len(element.text) <= most\n",
         "        and not is_box(element)\n",
         ("crawler/page/test_markdown.py::test_names_are_only_a_hint",),

@@ -22,8 +22,7 @@ from uuid import uuid4
 from mannerly.crawler.events import Events
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
-from mannerly.crawler.page.links import HrefMemory
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings

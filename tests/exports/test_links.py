@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from mannerly.cli import app
 from mannerly.crawler.model import Candidate, Entry, Fetched, Request, RobotsRecord
 from mannerly.crawler.page.harvest import harvest
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions

@@ -4,7 +4,7 @@ A redirect is the same if its status and its target are. A page is the same if i
 the digest of its visible text is: a changed nonce is no change. If the earlier crawl kept no digest
 of the text, because the server stated when the page was modified, another Last-Modified header is a
 change; with the same header and other bytes it is not known. The whole table is in
-`page.changes`, which compares an answer when it comes. Records are compared later, by
+`page.record`, which compares an answer when it comes. Records are compared later, by
 `compared_later`, if the earlier one was on another machine when the answer came.
 """
 

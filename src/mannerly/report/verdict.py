@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.page.anchors import anchors_of, leads_to_anchor
+from mannerly.crawler.page.checks import anchors_of, leads_to_anchor
 
 from .pages import answer, given_up_answer, is_broken, is_html, is_lost, is_ok
 

@@ -24,7 +24,7 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Candidate, Now, Request
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.ending import Ending, RunLimits
 from mannerly.crawler.runtime.governor import FIRST, Governor

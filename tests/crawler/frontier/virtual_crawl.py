@@ -10,7 +10,7 @@ from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 from mannerly.crawler.events import Event, Events
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now, Request
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.shard.shard import Shard

@@ -2,7 +2,7 @@
 
 Lexbor builds the same tree, but its time grows with the square of the nesting depth (488 KB of open
 `<div>`: 21 s) and of the number of attributes of one tag. So the text is scanned first, in linear
-time, and a page that could hurt is refused. Formatting is always disarmed (`disarm.py`).
+time, and a page that could hurt is refused. Formatting is always disarmed (`page/tree.py`).
 
 The scan is rough on purpose. It counts tags that are open at once, leaving out those that close
 themselves (`<br>`) or each other (`<li>`), and takes tags inside scripts for tags: it may refuse a
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from mannerly.crawler.page.disarm import disarmed
 from mannerly.crawler.page.parsed import from_tree
+from mannerly.crawler.page.tree import disarmed
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

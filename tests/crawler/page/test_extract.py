@@ -13,12 +13,13 @@ from tests.exports.stored_example import PAGES
 
 from mannerly.crawler.page.extract import (
     ExtractError,
+    ExtractHere,
+    Extracting,
     NamedFunction,
     extracted_by,
     is_only_here,
     load,
 )
-from mannerly.crawler.page.extracting import ExtractHere, Extracting
 from mannerly.crawler.page.page import Page
 
 if TYPE_CHECKING:

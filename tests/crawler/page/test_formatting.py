@@ -14,8 +14,7 @@ from tests.crawler.page.test_parse import HOSTILE_PAGES
 from turbohtml import parse
 
 from mannerly.crawler.page.content import content_of
-from mannerly.crawler.page.formatting import MAX_COPIES, bounded
-from mannerly.crawler.page.tree import parse_text
+from mannerly.crawler.page.tree import MAX_COPIES, bounded, parse_text
 from mannerly.crawler.web.content_form import Content
 
 SELECTORS = ("code", "em", "strong", "b", "i", "tt", "a", "p", "li", "span", "td", "pre", "dt")

@@ -13,6 +13,7 @@ from mannerly.crawler.model import Entry, Fetched, Kind, Request, is_failed
 from mannerly.crawler.page import ParsedPage
 from mannerly.crawler.page.harvest import harvest
 from mannerly.crawler.page.html import parse_page
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.page.listings import Listing, read_list
 from mannerly.crawler.page.long_work import (
     BIG_BYTES,
@@ -20,7 +21,6 @@ from mannerly.crawler.page.long_work import (
     long_work,
 )
 from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParseFailed
-from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.scope import Scope
 

@@ -21,9 +21,9 @@ from mannerly.crawler.page import (
     scan,
 )
 from mannerly.crawler.page import tree as turbo
-from mannerly.crawler.page.disarm import disarmed
 from mannerly.crawler.page.html import refresh_target
 from mannerly.crawler.page.parsed import Element, Elements, Reader, from_tree
+from mannerly.crawler.page.tree import disarmed
 from mannerly.crawler.web.charset import encoding
 from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.urls import UrlRefusal

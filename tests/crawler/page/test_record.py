@@ -6,8 +6,7 @@ import pytest
 
 from mannerly.crawler.model import Entry, Fetched, Request
 from mannerly.crawler.page.harvest import harvest
-from mannerly.crawler.page.links import HrefMemory
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.urls import UrlRules

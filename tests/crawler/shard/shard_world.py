@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.events import Event, Events, Watched
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsRequest
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard

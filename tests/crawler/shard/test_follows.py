@@ -15,8 +15,8 @@ from mannerly.crawler.model import (
     Request,
     RobotsRequest,
 )
+from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.page.rules import LinkRules
 from mannerly.crawler.shard.follows import (
     LACK_TRIES,
     STARVED_RETRY_S,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawler.page import ParsedPage, anchors, parse_page, scan
+from mannerly.crawler.page import ParsedPage, checks, parse_page, scan
 from mannerly.crawler.page.elements import KeptElements
 from mannerly.crawler.web.feeds import is_feed, read_feed
 from mannerly.crawler.web.sitemaps import Listed, SitemapProblem, read_sitemap
@@ -44,7 +44,7 @@ def test_a_feed_is_read_like_a_sitemap(feed: bytes) -> None:
     assert found.problem is None
 
 
-@pytest.mark.parametrize("reader", [scan.read_all, anchors.read_all])
+@pytest.mark.parametrize("reader", [scan.read_all, checks.read_with_anchors])
 @pytest.mark.parametrize("feed", FEEDS.values(), ids=FEEDS)
 def test_a_feed_that_is_a_page_has_links(feed: bytes, reader: Reader) -> None:
     """A feed is found by the links of a site, or is a seed: its entries are followed and kept."""

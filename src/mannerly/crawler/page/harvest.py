@@ -21,14 +21,12 @@ from mannerly.crawler.web.urls import UrlRefusal, host_key_of
 
 from .checks import CHECKS, harvest_check
 from .html import is_html
-from .links import resolve_links
+from .links import REDIRECTS, harvest_redirect, resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
 from .long_work import PAGE, list_work, page_work
 from .metadata import header_element
 from .parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
-from .record import Harvest, page_record
-from .redirects import REDIRECTS, harvest_redirect
-from .text import text_digest
+from .record import Harvest, page_record, text_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Fetched
     from mannerly.crawler.web.recent import Recent
 
-    from .rules import LinkRules
+    from .links import LinkRules
 
 SITEMAP = Kind.SITEMAP
 _NOT_READ = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.charset import encoding
+from mannerly.crawler.web.charset import decoded, encoding
 from mannerly.crawler.web.feeds import is_feed, read_feed
 from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directives
@@ -77,6 +77,12 @@ def _with_feed(page: ParsedPage, body: bytes, max_links: int, *, keeps_links: bo
     title, links = read_feed(body, max_links)
     kept = bounded(kept_hrefs(links)) if keeps_links else None
     return page._replace(title=clean_line(title or "") or None, links=links, elements=kept)
+
+
+def page_text(body: bytes, content_type: str | None) -> str:
+    """Return a body as text, by its charset; undecodable bytes are replaced."""
+    charset, mark = encoding(body, content_type)
+    return decoded(body[mark:], charset)
 
 
 def is_html(content_type: str | None, body: bytes) -> bool:

@@ -1,33 +1,52 @@
-"""Resolves the raw hrefs of a page to canonical URLs, without those that were passed on before.
+"""The links of pages: the rules of a crawl for them, hrefs as canonical URLs, and redirects.
 
-The links of a site repeat: its menu is on each of its pages. The URL of an href depends on little
-of the page that it is on,
+The raw hrefs of a page become canonical URLs; hrefs that were passed on before are left out. The
+links of a site repeat: its menu is on each of its pages. The URL of an href depends on little of
+the page that it is on:
 
     http://…             on nothing
     /path                on the origin alone
     page.html, ../x      on the folder of the page
     ?query, #fragment    on the page itself
 
-so an href whose URL was passed on is noted by the place (origin or folder) that decides it
+So an href whose URL was passed on is noted by the place (origin or folder) that decides it
 (`HrefMemory`), and the next page that has it there needs one look-up instead of a parse. An href
 that is spelled like a URL that was passed on lately needs no note. Forgetting costs time only: a
 URL that is passed on twice is still one URL to the store. Refused hrefs are counted by reason.
 
-This module knows no parser and no scope.
+The resolution of hrefs knows no parser and no scope.
+
+A redirect is a link that keeps its depth: every hop goes through the frontier like any URL.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.model import Candidate
 from mannerly.crawler.web.recent import Recent
-from mannerly.crawler.web.urls import DEFAULT_RULES, LinkBase, UrlRefusal, UrlRules
+from mannerly.crawler.web.seeds import has_moved
+from mannerly.crawler.web.urls import (
+    DEFAULT_RULES,
+    LinkBase,
+    UrlRefusal,
+    UrlRules,
+    canonical,
+    host_key_of,
+)
+
+from .record import Harvest, page_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from mannerly.crawler.model import Entry, Fetched
+    from mannerly.crawler.web.scope import Scope
+
     from .parsed import ParsedPage
+
 
 # About 130 bytes an href: 20 MB when full. A site's menu and footer rarely pass some hundreds.
 DEFAULT_HREFS = 150_000
@@ -194,3 +213,82 @@ class _Resolver:
             return href
         found = self._resolve(href)
         return found if isinstance(found, str) else None
+
+
+# ---------------------------------------------------------------------- the rules of a crawl
+
+
+@dataclass(slots=True)
+class LinkRules:
+    """Scope, spelling and limits of links. The scope grows when a seed has moved.
+
+    `moved` are the targets that the scope had to grow for, until other processes are told.
+    """
+
+    scope: Scope
+    agent: str  # our name in robots directives that are addressed to one crawler
+    max_redirects: int
+    urls: UrlRules = DEFAULT_RULES
+    hrefs: HrefMemory = field(default_factory=HrefMemory)
+    moved: list[str] = field(default_factory=list)
+    keeps_links: bool = False  # keep what readers of the links ask for
+    keeps_anchors: bool = False  # and what links with a fragment can lead to
+    follows: bool = True  # the links of pages
+    text_digest: str = "none"  # pages whose text is digested: auto, all or none
+
+    def has_seed_on(self, host: str) -> bool:
+        """Return whether a seed is on this host, given as a host key."""
+        return self.scope.has_seed_on(host)
+
+    def widen(self, *urls: str) -> None:
+        """Include further URLs in the scope: added seeds, or where a seed has moved to."""
+        self.scope = self.scope.including(*urls)
+
+    def seed_moved(self, target: str) -> None:
+        """Include where a seed was redirected to."""
+        before = self.scope
+        self.widen(target)
+        if self.scope is not before:
+            self.moved.append(target)
+
+
+# ---------------------------------------------------------------------- redirects
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def redirect_target(entry: Entry, answer: Fetched, rules: LinkRules) -> str | None:
+    """Return the canonical URL in the Location header; None if there is none."""
+    location = answer.headers.get("location")
+    return canonical(location, entry.url, rules.urls) if location else None
+
+
+def dead_end(entry: Entry, target: str | None, rules: LinkRules) -> str | None:
+    """Return the error of a redirect that cannot be followed; None if it can."""
+    if target is None:
+        return "bad_redirect"
+    if entry.hops >= rules.max_redirects:
+        return "too_many_redirects"
+    return "redirect_loop" if target == entry.url else None
+
+
+def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:
+    """Return the record of a redirect, and its target as a candidate if it may be followed.
+
+    A seed that redirects within its site widens the scope: it has moved.
+    """
+    target = redirect_target(entry, answer, rules)
+    record = page_record(entry, answer, wall, redirect_to=target)
+    error = dead_end(entry, target, rules)
+    if target is None or error is not None:
+        return Harvest(record._replace(error=error), [], {})
+    if entry.depth == 0 and has_moved(entry.url, target):
+        rules.seed_moved(target)
+    reason = rules.scope.judge(target, entry.depth)
+    if reason is not None:
+        return Harvest(record, [], {reason.value: 1})
+    hop = Candidate(
+        target, host_key_of(target), entry.depth, entry.priority, entry.url, entry.hops + 1
+    )
+    return Harvest(record, [hop], {})

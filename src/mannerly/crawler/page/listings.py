@@ -21,8 +21,8 @@ from mannerly.crawler.web.sitemaps import read_sitemap
 from mannerly.crawler.web.sources import MAX_FOUND, MAX_HOSTS, SOURCES
 from mannerly.crawler.web.urls import LinkBase, host_key_of
 
+from .links import redirect_target
 from .record import Harvest, page_record
-from .redirects import redirect_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.web.scope import Scope
     from mannerly.crawler.web.urls import UrlRules
 
-    from .rules import LinkRules
+    from .links import LinkRules
 
 SITEMAP_NESTING = 2  # an index may name indexes; those may name sitemaps only
 LIST_LIMIT = "list_limit"

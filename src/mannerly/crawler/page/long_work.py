@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Kind
 from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
-from . import anchors, scan
-from .checks import CHECKS
+from . import scan
+from .checks import CHECKS, read_with_anchors
 from .html import parse_page
 from .listings import read_list
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Fetched
 
+    from .links import LinkRules
     from .listings import Listing
     from .parsed import ParsedPage, ParseFailed
-    from .rules import LinkRules
 
 BIG_BYTES = 1024 * 1024  # 40 ms, if the page needs a tree
 MANY_TAGS = 20_000  # 35 ms, if the page needs a tree of the slowest elements
@@ -57,7 +57,7 @@ def page_work(entry: Entry, answer: Fetched, rules: LinkRules) -> partial[Parsed
     kind, robots = answer.headers.get("content-type"), answer.headers.get("x-robots-tag")
     read = scan.read
     if rules.keeps_links:
-        read = anchors.read_all if rules.keeps_anchors else scan.read_all
+        read = read_with_anchors if rules.keeps_anchors else scan.read_all
     return partial(
         parse_page,
         answer.body,

@@ -23,7 +23,7 @@ from .parsed import clean_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .tags import TagElement
+    from .elements import TagElement
 
 Metadata: TypeAlias = "dict[str, dict[str, object] | list[object]]"
 

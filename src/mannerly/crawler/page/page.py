@@ -8,8 +8,7 @@ import msgspec
 
 from mannerly.crawler.web.content_form import Content
 
-from .content import content_of, page_text
-from .html import parse_page
+from .html import page_text, parse_page
 from .links import resolve_links
 from .parsed import ParsedPage
 
@@ -130,11 +129,15 @@ class Page:
     @property
     def text(self) -> str:
         """The main part of the page as plain text; empty if it has no text."""
+        from .content import content_of  # when it is first needed: see `scan`
+
         return content_of(self.body, self.content_type, self.url, Content.TEXT) or ""
 
     @property
     def markdown(self) -> str:
         """The main part of the page as Markdown, with absolute links."""
+        from .content import content_of
+
         return content_of(self.body, self.content_type, self.url, Content.MARKDOWN) or ""
 
     def json(self) -> Any:

@@ -29,9 +29,7 @@ from functools import cache
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
-from .parsed import PAGE_RELATIONS, Elements
-from .pcre import Scanner
-from .tags import (
+from .elements import (
     NAME_END,
     REFERENCE_IN_VALUE,
     TagElement,
@@ -40,6 +38,8 @@ from .tags import (
     resolved_text,
     with_newlines,
 )
+from .parsed import PAGE_RELATIONS, Elements
+from .pcre import Scanner
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"

@@ -13,9 +13,8 @@ from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.options.secrets import revealed
-from mannerly.crawler.page.extracting import Extracting
-from mannerly.crawler.page.links import HrefMemory
-from mannerly.crawler.page.rules import LinkRules
+from mannerly.crawler.page.extract import Extracting
+from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import seed_candidates, sitemap, usual_sitemaps
 from mannerly.crawler.web.sources import COMMONCRAWL, CT

@@ -30,7 +30,7 @@ from .waking import WakingQueue
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.page.extracting import Extracting
+    from mannerly.crawler.page.extract import Extracting
 
 LONGEST_S = 30.0  # the largest page takes a second
 HELPER_BYTES = 64 * 1024 * 1024  # of memory that a helper may use, whatever the page

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.events import Events, Watched
     from mannerly.crawler.model import Candidate, Now
-    from mannerly.crawler.page.extracting import Extracting
-    from mannerly.crawler.page.rules import LinkRules
+    from mannerly.crawler.page.extract import Extracting
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import Consumer, PageReader

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.model import Fetched, Now
-    from mannerly.crawler.page.rules import LinkRules
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.politeness.retry import GiveUp
 
 LOCAL_RETRY_S = 0.5  # doubled with every try

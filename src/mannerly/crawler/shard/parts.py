@@ -55,9 +55,9 @@ if TYPE_CHECKING:
         RawExchange,
         RobotsRecord,
     )
-    from mannerly.crawler.page.extracting import Extracting
+    from mannerly.crawler.page.extract import Extracting
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.page.record import Harvest
-    from mannerly.crawler.page.rules import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.events import Event as PolitenessEvent

@@ -16,7 +16,7 @@ from .elsewhere import PageReading, PageResult
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, InFlight, Now, PageItems, RobotsRequest
-    from mannerly.crawler.page.extracting import Extracting
+    from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 

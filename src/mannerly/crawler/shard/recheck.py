@@ -2,7 +2,7 @@
 
 In a recrawl a page that has a record is asked for with its validators (If-None-Match,
 If-Modified-Since), so that a server which knows it unchanged answers 304 without a body. The answer
-is compared with the record (`page.changes`), and with what the sitemap of the host said: how often
+is compared with the record (`page.record`), and with what the sitemap of the host said: how often
 that was right decides whether it is believed (`store.lastmod`).
 
 Sitemaps are asked for without validators: what they say now is needed for every page. So is a page
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Entry, Kind, PageChange
-from mannerly.crawler.page.changes import compared
+from mannerly.crawler.page.record import compared
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord, RobotsRequest

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate
-    from mannerly.crawler.page.rules import LinkRules
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.store.base import Batch
 
 

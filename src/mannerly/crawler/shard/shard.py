@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.model import Candidate, FetchError, InFlight, Now, RobotsRecord
-    from mannerly.crawler.page.extracting import Extracting
-    from mannerly.crawler.page.rules import LinkRules
+    from mannerly.crawler.page.extract import Extracting
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Committed, ShardStore
     from mannerly.politeness.model import Instant, Outcome
