@@ -103,7 +103,7 @@ GROWN = (
     Mutant(
         "answer 500 when the page ends",
         "P6",
-        "service/ending.py",
+        "service/server.py",
         "                if request not in self._unanswered:\n",
         "                if True:\n",
         (f"{_END_TESTS}::test_report_under_way_is_refused_in_words",),

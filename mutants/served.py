@@ -185,7 +185,7 @@ SERVED = (
     Mutant(
         "let a check fail of the links that it looks for",
         "P6",
-        "service/jobs/checking.py",
+        "service/jobs/process.py",
         "    watch.allows_failures = True",
         "    watch.allows_failures = False",
         (f"{_SERVE_TESTS}::test_failing_urls_in_a_row_fail_the_job",),

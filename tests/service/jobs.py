@@ -10,8 +10,7 @@ from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreFull
 from mannerly.service.jobs.book import JobBook
-from mannerly.service.jobs.messages import JobEnd, JobOrder, JobReport, StopJob
-from mannerly.service.jobs.model import NewJob, new_job
+from mannerly.service.jobs.model import JobEnd, JobOrder, JobReport, NewJob, StopJob, new_job
 from mannerly.service.jobs.runner import JobRunner
 from mannerly.service.jobs.schedule import next_due
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mannerly.service.jobs.messages import ToService
-    from mannerly.service.jobs.model import Job, JobRun
+    from mannerly.service.jobs.model import Job, JobRun, ToService
     from mannerly.service.jobs.states import JobEvent
 
 FINISHED = JobEnd("finished", fetched=3)

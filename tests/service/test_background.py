@@ -22,8 +22,8 @@ from mannerly.service.background import (
     TaskHealth,
 )
 from mannerly.service.dashboard import OneCrawlApi
-from mannerly.service.ending import LastAnswers
 from mannerly.service.live_crawl import LiveCrawl
+from mannerly.service.server import LastAnswers
 
 if TYPE_CHECKING:
     from pathlib import Path

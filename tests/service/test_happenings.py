@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mannerly.politeness import events as polite
-from mannerly.service.happenings import happening
+from mannerly.service.live_crawl import happening
 
 
 @pytest.mark.parametrize(

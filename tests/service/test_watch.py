@@ -11,7 +11,7 @@ from mannerly.crawler.stats import Stats
 from mannerly.politeness import Grant, Politeness, Refuse, Response, Settings
 from mannerly.politeness.events import Throttled
 from mannerly.politeness.settings import STRATEGIES
-from mannerly.service.jobs.messages import JobReport, StopJob
+from mannerly.service.jobs.model import JobReport, StopJob
 from mannerly.service.jobs.watch import JobWatch
 
 HOST = "a.example"

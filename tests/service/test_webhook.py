@@ -20,8 +20,7 @@ from tests.service.running import ServiceProcess
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.service import webhook
-from mannerly.service.jobs.messages import JobEnd
-from mannerly.service.jobs.model import NewJob, new_job
+from mannerly.service.jobs.model import JobEnd, NewJob, new_job
 from mannerly.service.jobs.states import JobEvent, JobState
 from mannerly.service.webhook import WebhookError, Webhooks, check_webhook, post
 

@@ -71,8 +71,7 @@ def serve(
         try:
             from mannerly.service.app import service_app
             from mannerly.service.connections import web_config
-            from mannerly.service.ending import LastAnswers
-            from mannerly.service.server import WebServer
+            from mannerly.service.server import LastAnswers, WebServer
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("mannerly"):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,8 +20,7 @@ from .crawl_api import CrawlApi
 from .jobs_api import JobsApi
 from .metrics import CONTENT_TYPE, metrics_text
 from .openapi import openapi
-from .pages import page_routes
-from .problems import Problem, store_problem
+from .problems import Problem, not_found, store_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from .background import Background
     from .dashboard import OneCrawlApi
-    from .ending import LastAnswers
     from .metrics import Reading
     from .operations import Operation
+    from .server import LastAnswers
     from .service import Service
 
 
@@ -146,3 +146,40 @@ async def _http_error(request: Request, error: Exception) -> Response:
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not possible here",
     }.get(status, error.detail)
     return Problem(status, detail, dict(error.headers or {})).response()
+
+
+STATIC = Path(__file__).parent / "static"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+
+def page_routes() -> list[Route]:
+    """Return the routes of the page and its files. A request never names a path of the disk."""
+    files = {
+        str(path.relative_to(STATIC).as_posix()): (path.read_bytes(), TYPES[path.suffix])
+        for path in STATIC.rglob("*")
+        if path.suffix in TYPES
+    }
+
+    async def page(_request: Request) -> Response:
+        """Return the page."""
+        content, kind = files["index.html"]
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def file(request: Request) -> Response:
+        """Return a file of the page."""
+        found = files.get(request.path_params["name"])
+        if found is None:
+            raise not_found("such file")
+        return Response(found[0], media_type=found[1], headers={"Cache-Control": "no-cache"})
+
+    return [
+        Route("/", page),
+        Route("/jobs/{id}", page),
+        Route("/static/{name:path}", file),
+    ]

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stored import StoredCrawl
 
-    from .ending import LastAnswers
     from .live_crawl import LiveCrawl
+    from .server import LastAnswers
 
 MOST_HOSTS = 1000  # in one answer
 LONGEST_PATTERN = 500

@@ -26,13 +26,12 @@ from .background import Background
 from .beside import PageReady
 from .connections import web_config
 from .crawl_api import CrawlApi
-from .ending import LastAnswers
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import Operation, decoded, json_answer, wrong_values
 from .problems import not_found
-from .server import WebServer
+from .server import LastAnswers, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

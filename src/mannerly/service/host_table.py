@@ -16,7 +16,7 @@ from mannerly.crawler.inspection.hosts import HostSort, one_host
 from mannerly.crawler.inspection.standings import all_counts, standings
 from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus
 
-from .host_traces import HostTraces
+from .history import HostTraces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,14 +12,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mannerly
+from mannerly.crawler import events as told
+from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.standing import HostStatus
 from mannerly.crawler.stats import Stats
-from mannerly.crawler.web.words import many
+from mannerly.crawler.web.words import many, span
 from mannerly.live.meter import CrawlState, Meter
 from mannerly.live.sentence import ahead, doing
+from mannerly.politeness import events as polite
 
 from .errors import ErrorIndex
-from .happenings import happening
 from .history import History, Point
 from .host_table import HostTable
 from .limit_use import limit_uses
@@ -29,6 +31,7 @@ from .stream import LiveStream
 if TYPE_CHECKING:
     from collections import Counter
 
+    from mannerly.crawler.events import Event
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Latencies
@@ -266,3 +269,37 @@ def _stopped(state: str, status: Status | None, words: str) -> dict[str, Any]:
 def counted(counts: Counter[HostStatus]) -> dict[str, int]:
     """Return the number of hosts by status, all of them named."""
     return {status.value: counts[status] for status in HostStatus}
+
+
+def happening(event: Event) -> tuple[str, str, str] | None:
+    """Return the kind, the host and what happened to it; None if it is not shown."""
+    match event:
+        case polite.Slowed(host, _, delay_s, streak):
+            return "slowed", host, f"slowed to {_pace(delay_s)} after {_causes(streak)}"
+        case polite.SpedUp(host, _, delay_s):
+            return "sped_up", host, f"sped up to {_pace(delay_s)}"
+        case polite.Opened(host, at, until, _):
+            return "opened", host, f"breaker opened for {span(until - at)}"
+        case polite.Closed(host):
+            return "closed", host, "breaker closed"
+        case polite.Parked(host, at, until):
+            return "asked_to_wait", host, f"asked us to wait {span(until - at)}"
+        case polite.Throttled(host, _, status, float(retry_after_s)):
+            words = f"answered {status} and asked us to wait {span(retry_after_s)}"
+            return "asked_to_wait", host, words
+        case told.HostGivenUp(host, reason):
+            return "given_up", host, f"given up: {error_words(reason)}"
+    return None
+
+
+def _causes(refusals: int) -> str:
+    """Return why a host was slowed down, by the refusals in a row."""
+    if refusals == 0:
+        return "an error or slow answers"
+    return "a refusal" if refusals == 1 else f"{refusals} refusals"
+
+
+def _pace(delay_s: float) -> str:
+    if delay_s <= 0:
+        return "no limit"
+    return f"{1 / delay_s:.2g}/s" if delay_s <= 10 else f"one request in {span(delay_s)}"

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.settings import CrawlSettings
 
-    from .jobs.messages import JobReport
-    from .jobs.model import Job, NewJob
+    from .jobs.model import Job, JobReport, NewJob
 
 TICK_S = 0.25
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from .ending import LastAnswers
+    from .server import LastAnswers
 
 INTERVAL_S = 0.25
 ALIVE_S = 15.0  # between two comments while nothing changes, so that a dead connection is noticed

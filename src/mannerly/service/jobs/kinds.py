@@ -1,6 +1,7 @@
 """The kinds of jobs, one row each: a new kind is a new member and a new row.
 
-The function of a row is imported by the job's process alone, and gets the order and the watch:
+The functions are in `process`, which only the process of a job imports; each gets the order and
+the watch:
 
     def crawl(order: JobOrder, watch: JobWatch) -> JobEnd
 """
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.settings import CrawlSettings
 
-    from .messages import JobEnd, JobOrder
+    from .model import JobEnd, JobOrder
     from .watch import JobWatch
 
 
@@ -49,20 +50,20 @@ class KindRow(NamedTuple):
 KINDS: dict[JobKind, KindRow] = {
     JobKind.CRAWL: KindRow(
         "crawl from the seeds; each run begins anew",
-        "mannerly.service.jobs.crawling:crawl",
+        "mannerly.service.jobs.process:crawl",
     ),
     JobKind.RECRAWL: KindRow(
         "crawl once, then ask for the same pages again with each run and tell what has changed",
-        "mannerly.service.jobs.crawling:recrawl",
+        "mannerly.service.jobs.process:recrawl",
         has_one_directory=True,
     ),
     JobKind.CHECK: KindRow(
         "crawl, then ask once for everything that the pages link to, and count what is broken",
-        "mannerly.service.jobs.checking:check",
+        "mannerly.service.jobs.process:check",
     ),
     JobKind.WARM: KindRow(
         "ask for every page that the sitemaps list until the cache in front of the site has it",
-        "mannerly.service.jobs.warming:warm",
+        "mannerly.service.jobs.process:warm",
         settings=warming,
     ),
 }

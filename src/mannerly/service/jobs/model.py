@@ -1,4 +1,4 @@
-"""The values of jobs: what a request may say, what the book keeps, what a client gets.
+"""The values of jobs: requests, jobs with their runs, answers, and messages to their processes.
 
 A request is untrusted: its options are an allow-list (`Option.for_jobs`), and none of them opens
 the network, reads or writes a file, or runs code. Everything is checked before a job exists.
@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator, Mapping  # noqa: TC003 - msgspec reads them at run time
 from contextlib import contextmanager
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -23,6 +23,10 @@ from mannerly.crawler.web.seeds import canonical_seeds
 from .kinds import KINDS, JobKind
 from .schedule import check_schedule
 from .states import JobState
+
+if TYPE_CHECKING:
+    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.stats import Stats
 
 FAILURE_THRESHOLD = 20  # URLs in a row that failed: then a job has failed
 THROTTLE_DELAY_S = 60.0  # the wait after which an answer 429 counts for `throttle_threshold`
@@ -212,3 +216,55 @@ def settings_of(
         raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
     own = KINDS[kind].settings
     return with_options(base if own is None else own(base), from_keywords(options))
+
+
+# How a crawl ends that did what was asked of it.
+COMPLETE = ("finished", "max_urls", "duration")
+CANCELLED = "cancelled"  # its hosts answered with nothing but 429
+
+
+class JobOrder(NamedTuple):
+    """Everything that the process of a job is told."""
+
+    kind: JobKind
+    run: int  # its number; the first is 1
+    location: str
+    seeds: list[str]
+    settings: CrawlSettings
+    host_concurrency: dict[str, int]
+    failure_threshold: int  # URLs in a row that ended in an error; 0: any number
+    throttle_threshold: int  # answers 429 in a row at a long wait; 0: any number
+    throttle_delay_s: float  # the shortest of these waits
+    retries: list[str | None]  # hosts whose failed and given-up URLs are queued; None: all
+
+
+class StopJob(NamedTuple):
+    """From the service: wait for requests under way as long as the grace is, then end."""
+
+
+class JobReport(NamedTuple):
+    """From the process, twice a second: the totals of this run so far."""
+
+    stats: Stats
+    elapsed_s: float
+    told: list[Told]  # what happened since the last report
+
+
+class JobEnd(NamedTuple):
+    """The last message of the process. `error` says in words why the job failed."""
+
+    ending: str
+    fetched: int = 0
+    failed: int = 0
+    pending: int = 0
+    given_up: int = 0
+    error: str | None = None
+    counts: dict[str, int] | None = None  # of this kind of job: broken links, changed pages
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the crawl did what was asked of it."""
+        return self.error is None and self.ending in COMPLETE
+
+
+ToService: TypeAlias = JobReport | JobEnd

@@ -1,4 +1,4 @@
-"""The process of one job: it runs the crawl, reports its totals, and ends with the service.
+"""The process of one job: it does the work of the job's kind, and ends with the service.
 
 Four times a second it looks whether the service wants it to end. When the service is gone, even by
 kill -9, the channel ends, and the crawl is stopped at once; it goes on when the service is back.
@@ -6,15 +6,20 @@ kill -9, the channel ends, and the crawl is stopped at once; it goes on when the
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.control import CheckUrls, Recrawl
+from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.store.base import StoreError
 
 from .kinds import KINDS
-from .messages import JobEnd, JobOrder
+from .model import COMPLETE, JobEnd, JobOrder
 from .watch import JobWatch
 
 if TYPE_CHECKING:
+    from mannerly.crawler.crawl import CrawlResult
     from mannerly.crawler.runtime.child import Channel
 
 
@@ -31,3 +36,95 @@ def main(channel: Channel) -> None:
         channel.send(KINDS[order.kind].load()(order, watch))
     except (StoreError, OSError, ValueError) as error:
         channel.send(JobEnd("error", error=str(error)))
+
+
+def crawl(order: JobOrder, watch: JobWatch) -> JobEnd:
+    """Crawl from the seeds."""
+    with opened(order) as made:
+        return end_of(made, watch.run(made), watch)
+
+
+def recrawl(order: JobOrder, watch: JobWatch) -> JobEnd:
+    """Crawl in the first run; in each later one ask for the same pages again."""
+    with opened(order) as made:
+        if order.run > 1:
+            made.order(Recrawl(order.run - 1))  # a round that has begun already stays as it is
+        end = end_of(made, watch.run(made), watch)
+        changes = Counter(str(page.change) for page in made.pages() if page.change)
+        return end._replace(counts=dict(changes))
+
+
+def opened(order: JobOrder) -> Crawl:
+    """Return the crawl of a job, with the orders of its request."""
+    made = Crawl.of(order.settings, order.seeds, order.location)
+    for host, count in order.host_concurrency.items():
+        made.host(host).set(per_host=count)
+    for each in order.retries:
+        made.retry(host=each)
+    return made
+
+
+def end_of(made: Crawl, result: CrawlResult, watch: JobWatch) -> JobEnd:
+    """Return the end of a job from the end of its crawl."""
+    total = made.status().total
+    problems = "; ".join(f"{each.url}: {each.cause}" for each in result.seed_problems[:5])
+    return JobEnd(
+        watch.ending or result.ending.value,
+        total["fetched"],
+        total["failed"],
+        result.pending,
+        result.given_up,
+        watch.reason or problems or None,
+    )
+
+
+def check(order: JobOrder, watch: JobWatch) -> JobEnd:
+    """Crawl, ask once for every other link of the pages, and count broken links.
+
+    A job that was killed goes on where it was: once links were ordered, the crawl visits no page
+    any more.
+    """
+    from mannerly.report.check import order_checks, outcome
+    from mannerly.report.findings import find
+
+    settings = replace(order.settings, links=True, anchors=True)
+    order = order._replace(settings=settings)
+    watch.allows_failures = True  # a link that fails is what is looked for
+    with opened(order) as made:
+        has_crawled = any(isinstance(each, CheckUrls) for _, each in made.store.orders())
+        if not has_crawled:
+            end = end_of(made, watch.run(made), watch)
+            if end.error is not None or end.ending not in COMPLETE:
+                return end
+        order_checks(made)
+    # One request at a time to a host that gets only a few of them.
+    pace = replace(settings.politeness, max_concurrency=1)
+    settings = replace(settings, politeness=pace, max_urls=None)
+    with Crawl.of(settings, [], order.location) as made:
+        end = end_of(made, watch.run(made), watch)
+        if not end.is_complete:
+            return end
+        found = outcome(find(made))
+        counts = {"broken": len(found.broken), "links": found.links}
+        return end._replace(counts=counts)
+
+
+def warm(order: JobOrder, watch: JobWatch) -> JobEnd:
+    """Look at all pages anew; count those that the cache had, and has."""
+    from mannerly.report.warmth import total
+
+    with opened(order) as made:
+        result = watch.run(made)
+        row = total(result.stats)
+        before, after = row.hit_rate_before or 0.0, row.hit_rate_after or 0.0
+        counts = {
+            "pages": row.pages,
+            "cacheable": row.cacheable,
+            "hits_before": round(before * row.cacheable),
+            "hits_after": round(after * row.cacheable),
+            "failed": row.failed,
+        }
+        end = end_of(made, result, watch)
+        if end.ending == "error_rate" and end.error is None:
+            end = end._replace(error="too many requests failed (max_error_rate)")
+        return end._replace(counts=counts)

@@ -24,8 +24,17 @@ import msgspec
 from mannerly.crawler.runtime.child import Child
 
 from .kinds import KINDS
-from .messages import CANCELLED, JobEnd, JobOrder, JobReport, StopJob
-from .model import THROTTLE_DELAY_S, Job, JobRun, settings_of
+from .model import (
+    CANCELLED,
+    THROTTLE_DELAY_S,
+    Job,
+    JobEnd,
+    JobOrder,
+    JobReport,
+    JobRun,
+    StopJob,
+    settings_of,
+)
 from .states import JobEvent, JobState
 
 if TYPE_CHECKING:
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
 
     from .book import JobBook
-    from .messages import ToService
+    from .model import ToService
 
 log = logging.getLogger("mannerly.service")
 

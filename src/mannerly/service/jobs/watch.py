@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.runtime.ending import StopSwitch
 from mannerly.politeness import events as polite
 
-from .messages import CANCELLED, JobReport, StopJob
-from .model import THROTTLE_DELAY_S
+from .model import CANCELLED, THROTTLE_DELAY_S, JobReport, StopJob
 
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import Crawl, CrawlResult
