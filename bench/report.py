@@ -101,7 +101,7 @@ def measure(location: Path) -> None:
     """Make the report in this process, and print what it took."""
     from mannerly.crawler.stored import open_crawl
     from mannerly.report import find, write_html
-    from mannerly.report.csv_files import write_csv_files
+    from mannerly.report.table import write_csv_files
 
     began = time.monotonic()
     with open_crawl(location) as crawl:

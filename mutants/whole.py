@@ -24,7 +24,7 @@ WHOLE = (
     Mutant(
         "list fast pages as slow",
         "P7",
-        "report/weight.py",
+        "report/sections.py",
         " and each.latency_ms > SLOW_MS]",
         " and each.latency_ms > 0]",
         ("report/test_tables.py::test_fast_pages_are_not_listed_as_slow",),

@@ -13,7 +13,7 @@ from tests.report.hostile import TEXTS
 
 from mannerly.crawler.stored import open_crawl
 from mannerly.report import find, write_html
-from mannerly.report.csv_files import write_csv_files
+from mannerly.report.table import write_csv_files
 
 if TYPE_CHECKING:
     from pathlib import Path

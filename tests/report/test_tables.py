@@ -11,7 +11,7 @@ from tests.report.site import Planted, html, served
 
 from mannerly.crawler.stored import open_crawl
 from mannerly.report import find
-from mannerly.report.csv_files import write_csv_files
+from mannerly.report.table import write_csv_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -35,7 +35,7 @@ def report(
     It is one HTML file that needs nothing else. The crawl may be running.
     """
     from mannerly.report import find, write_html
-    from mannerly.report.csv_files import write_csv_files
+    from mannerly.report.table import write_csv_files
 
     with failing_clearly():
         rules = read_rules(fail_on)

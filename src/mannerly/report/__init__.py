@@ -2,12 +2,11 @@
 
     facts        read a crawl once: its pages, hosts and links
     pages        what a page means: broken, redirected, indexable
-    table        the values that sections are made of
+    table        the values of sections, their words, and their CSV files
     proof … changes   one module for each section
     findings     all sections, and the sentence above them
     rules        --fail-on: numbers of the findings against limits
     html         the file, with its script and style
-    csv_files    one CSV file for each table
 
 It reads through the store's contract only, so it works for running and for stopped crawls, and for
 every kind of store.

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
-from .words import counted, day
+from .table import (
+    BadgeTone,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    ReportTable,
+    Row,
+    Section,
+    counted,
+    day,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord

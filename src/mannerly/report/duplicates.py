@@ -16,10 +16,10 @@ from .table import (
     ReportTable,
     Row,
     Section,
+    counted,
     cut,
     rows_of,
 )
-from .words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,18 +12,15 @@ from . import (
     broken,
     changes,
     duplicates,
-    given_up,
-    indexing,
     listing,
     proof,
     redirects,
     sections,
     sitemap,
-    weight,
 )
 from .facts import read
 from .pages import is_ok, why_not_indexed
-from .words import are, counted, joined, period
+from .table import are, counted, joined, period
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -98,13 +95,13 @@ def find(crawl: StoredCrawl) -> Findings:
                 sitemap.summary(facts, differences),
                 sections.depth_section(facts),
                 sitemap.section(facts, differences),
-                indexing.section(facts),
+                listing.noindex_section(facts),
                 listing.section(facts),
                 duplicates.section(groups),
-                weight.slow_section(facts),
-                sections.slow_section(tallies),
-                weight.large_section(facts),
-                given_up.section(facts),
+                sections.slow_pages(facts),
+                sections.slow_directories(tallies),
+                sections.large_pages(facts),
+                broken.given_up_section(facts),
                 changes.section(facts),
             )
             if section is not None

@@ -1,4 +1,4 @@
-"""Titles, descriptions, headings and the like: what a search engine shows of a page, or misses.
+"""Pages in search results: titles and descriptions, noindex, and pages with another original.
 
 Only pages that may be listed are judged. The limits of lengths are those of usual tools: a title
 between 30 and 60 characters and a description between 70 and 155 are shown whole. Images and
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from .pages import is_html, is_ok, why_not_indexed
+from .pages import answer, is_html, is_ok, why_not_indexed
 from .table import (
     ALL_DETAILS,
+    BadgeTone,
     Cell,
     Column,
     CsvFile,
@@ -20,10 +21,10 @@ from .table import (
     ReportTable,
     Row,
     Section,
+    counted,
     cut,
     rows_of,
 )
-from .words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,3 +156,66 @@ def _csv(found: list[ListingProblem]) -> Iterator[tuple[object, ...]]:
     for problem in found:
         for url, value in problem.pages:
             yield problem.name, url, value or None
+
+
+_NOINDEX_FIELDS = ("url", "why", "canonical", "canonical_answer", "linked_from")
+_NOINDEX_COLUMNS = (
+    Column("Why", Cell.BADGE, phone=Phone.UNDER),
+    Column("Page", Cell.URL, width="wide"),
+    Column("Canonical", Cell.URL, phone=Phone.HIDDEN),
+    Column("Answer there", Cell.BADGE, phone=Phone.HIDDEN),
+    Column("Linked from", Cell.NUMBER, unit="pages"),
+)
+
+
+def noindex_section(facts: CrawlFacts) -> Section:
+    """Return the noindex_section of pages that are noindex or canonicalised."""
+    found = [
+        (page, why)
+        for page in facts.pages.values()
+        if is_ok(page) and (why := why_not_indexed(page))
+    ]
+    found.sort(key=lambda each: (-facts.linked[each[0].url], each[0].url))
+    rows = [
+        Row(
+            (
+                (why, BadgeTone.PLAIN),
+                page.url,
+                page.canonical if page.canonical != page.url else None,
+                _canonical_answer(page, facts),
+                facts.linked[page.url],
+            )
+        )
+        for page, why in found
+    ]
+    return Section(
+        "indexing",
+        "Noindex and canonical",
+        len(found),
+        f"{len(found):,}",
+        "These pages were answered, and a search engine will not list them." if found else "",
+        empty="No page asks not to be listed, and none names another page as its original.",
+        table=ReportTable(_NOINDEX_COLUMNS, rows, "pages", sort=4) if rows else None,
+        csv=CsvFile(
+            "indexing.csv",
+            _NOINDEX_FIELDS,
+            lambda: rows_of(_NOINDEX_FIELDS, _noindex_csv(facts, found)),
+        ),
+    )
+
+
+def _canonical_answer(page: PageRecord, facts: CrawlFacts) -> tuple[str, BadgeTone] | None:
+    """Return how the canonical page answered; None if the crawl does not know it."""
+    there = facts.pages.get(page.canonical or "")
+    if there is None or there is page:
+        return None
+    return answer(there), BadgeTone.GOOD if is_ok(there) else BadgeTone.BAD
+
+
+def _noindex_csv(
+    facts: CrawlFacts, found: list[tuple[PageRecord, str]]
+) -> Iterator[tuple[object, ...]]:
+    for page, why in found:
+        there = _canonical_answer(page, facts)
+        shown = None if there is None else there[0]
+        yield page.url, why, page.canonical, shown, facts.linked[page.url]

@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.model import TRAFFIC_S
 from mannerly.crawler.shard.audit import TOLERANCE
 
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
-from .words import clock, counted
+from .table import (
+    BadgeTone,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    ReportTable,
+    Row,
+    Section,
+    clock,
+    counted,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord

@@ -9,9 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import answer
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+from .table import (
+    BadgeTone,
+    Cell,
+    Column,
+    CsvFile,
+    Phone,
+    ReportTable,
+    Row,
+    Section,
+    counted,
+    rows_of,
+)
 from .verdict import loops
-from .words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

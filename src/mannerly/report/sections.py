@@ -1,4 +1,4 @@
-"""Status and indexability by directory and by depth, and the slowest directories."""
+"""Status, indexability and times of directories and depths; slow and large pages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
+
+from mannerly.crawler.web.media_types import media_type
 
 from .pages import is_ok, section_of, status_class, why_not_indexed
 from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
@@ -148,8 +150,8 @@ def depth_section(facts: CrawlFacts) -> Section:
     )
 
 
-_SLOW_FIELDS = ("section", "pages", "median_ms", "p95_ms")
-_SLOW_COLUMNS = (
+_SLOW_DIRECTORY_FIELDS = ("section", "pages", "median_ms", "p95_ms")
+_SLOW_DIRECTORY_COLUMNS = (
     Column("Section", width="wide"),
     Column("Median", Cell.BAR, unit="s"),
     Column("95 % within", Cell.SECONDS, unit="s"),
@@ -157,7 +159,7 @@ _SLOW_COLUMNS = (
 )
 
 
-def slow_section(tallies: dict[str, Tally]) -> Section:
+def slow_directories(tallies: dict[str, Tally]) -> Section:
     """Return the section with the answer times of directories."""
     timed = [
         (name, *times(each.latencies_ms), len(each.latencies_ms))
@@ -173,8 +175,12 @@ def slow_section(tallies: dict[str, Tally]) -> Section:
         len(rows),
         "by the median of their pages",
         empty="No page was fetched yet.",
-        table=ReportTable(_SLOW_COLUMNS, rows, "sections", sort=1) if rows else None,
-        csv=CsvFile("slow-sections.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
+        table=ReportTable(_SLOW_DIRECTORY_COLUMNS, rows, "sections", sort=1) if rows else None,
+        csv=CsvFile(
+            "slow-sections.csv",
+            _SLOW_DIRECTORY_FIELDS,
+            lambda: rows_of(_SLOW_DIRECTORY_FIELDS, values),
+        ),
     )
 
 
@@ -182,3 +188,58 @@ def times(latencies_ms: list[float]) -> tuple[float, float]:
     """Return the median, and the time within which 95 % answered."""
     ordered = sorted(latencies_ms)
     return median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+
+
+SLOW_MS = 1000.0
+LARGE_BYTES = 2_000_000
+
+_SLOW_FIELDS = ("url", "first_byte_ms", "whole_page_ms", "bytes")
+_SLOW_COLUMNS = (
+    Column("Page", Cell.URL, width="wide"),
+    Column("First byte", Cell.BAR, unit="s"),
+    Column("Whole page", Cell.SECONDS, unit="s", phone=Phone.HIDDEN),
+    Column("Size", Cell.BYTES, phone=Phone.HIDDEN),
+)
+_LARGE_FIELDS = ("url", "content_type", "bytes")
+_LARGE_COLUMNS = (
+    Column("Page", Cell.URL, width="wide"),
+    Column("Type", Cell.QUIET, phone=Phone.HIDDEN),
+    Column("Size", Cell.BYTES),
+)
+
+
+def slow_pages(facts: CrawlFacts) -> Section:
+    """Return the section of slow pages: those over one second."""
+    shown = [each for each in facts.pages.values() if is_ok(each) and each.latency_ms > SLOW_MS]
+    shown.sort(key=lambda page: (-page.latency_ms, page.url))
+    rows = [
+        Row((page.url, page.latency_ms / 1000, page.total_ms / 1000, page.bytes)) for page in shown
+    ]
+    values = [(page.url, page.latency_ms, page.total_ms, page.bytes) for page in shown]
+    return Section(
+        "slow",
+        "Slow pages",
+        len(shown),
+        f"{len(shown):,} over 1 s",
+        "Time to the first byte, without connecting." if shown else "",
+        empty="No page took longer than 1 s to its first byte.",
+        table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
+        csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
+    )
+
+
+def large_pages(facts: CrawlFacts) -> Section:
+    """Return the section of large pages: those over 2 MB."""
+    shown = [each for each in facts.pages.values() if is_ok(each) and each.bytes > LARGE_BYTES]
+    shown.sort(key=lambda page: (-page.bytes, page.url))
+    rows = [Row((page.url, media_type(page.content_type) or None, page.bytes)) for page in shown]
+    values = [(page.url, page.content_type, page.bytes) for page in shown]
+    return Section(
+        "large",
+        "Large pages",
+        len(shown),
+        f"{len(shown):,} over 2 MB",
+        empty="No page is larger than 2 MB.",
+        table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
+        csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
+    )

@@ -1,18 +1,25 @@
-"""The values that a report is made of: sections with tables, charts and a CSV file each.
+"""The values of a report: sections with tables, charts and a CSV file each, and their words.
 
-A section says what it has found in plain values; `html` and `csv_files` write them down. Cells of a
-table are what the browser sorts by: numbers stay numbers, and their column says how they are shown.
-Nothing here is markup, and no cell is ever interpreted as such.
+A section holds plain values; `html` and `write_csv_files` write them. The browser sorts a table by
+its cells: numbers stay numbers, and their column says how they are shown. Nothing here is markup,
+and no cell is ever interpreted as such.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.exports.csv import write_csv
+from mannerly.exports.whole import whole_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from .findings import Findings
 
 CsvRow: TypeAlias = "dict[str, str | int | float | None]"
 
@@ -137,3 +144,56 @@ def rows_of(fields: tuple[str, ...], values: Iterable[Sequence[object]]) -> Iter
     """Yield the rows of a CSV file from their values."""
     for row in values:
         yield dict(zip(fields, row, strict=True))  # type: ignore[arg-type]
+
+
+def counted(count: int, one: str, more: str | None = None) -> str:
+    """Return a count with its noun: `1 page`, `18,204 pages`."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def are(count: int) -> str:
+    """Return the verb for a count."""
+    return "is" if count == 1 else "are"
+
+
+def day(wall: float) -> str:
+    """Return a date as `10 Nov 2026`, in UTC."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%d %b %Y").lstrip("0")
+
+
+def clock(wall: float) -> str:
+    """Return a time of day as `04:22:09`, in UTC."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S")
+
+
+def period(began: float, ended: float) -> str:
+    """Return `17 Nov 2026, 03:00–05:11 UTC`."""
+    first, last = (datetime.fromtimestamp(each, UTC) for each in (began, ended))
+    if first.date() == last.date():
+        return f"{day(began)}, {first:%H:%M}–{last:%H:%M} UTC"
+    return f"{day(began)}, {first:%H:%M} – {day(ended)}, {last:%H:%M} UTC"
+
+
+def joined(texts: list[str], *, most: int = 3) -> str:
+    """Return `a, b and c`; of many the first ones and how many others there are."""
+    if len(texts) > most:
+        others = len(texts) - most + 1
+        texts = [*texts[: most - 1], f"{others:,} others"]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def write_csv_files(findings: Findings, directory: Path, *, is_raw: bool = False) -> dict[str, int]:
+    """Write the files; return the number of rows of each. The names are constants of ours.
+
+    Text is never taken for a formula, unless `is_raw`.
+
+    Raises:
+        OSError: the directory or a file cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for section in findings.sections:
+        if (file := section.csv) is not None:
+            with whole_file(directory / file.name) as target:
+                written[file.name] = write_csv(file.rows(), file.fields, target, is_raw=is_raw)
+    return written
