@@ -14,8 +14,8 @@ FAILED = (
         "take a refusal for a page",
         "P1",
         "crawler/model.py",
-        "    return status in REFUSALS or (record.parent is None and kind == _PAGE)\n",
-        "    return record.parent is None and kind == _PAGE\n",
+        "    return status in REFUSALS or (record.parent is None and KINDS[kind].is_page)\n",
+        "    return record.parent is None and KINDS[kind].is_page\n",
         (f"{_MEMORY}::test_what_ended_in_a_refusal_an_error_or_unread_has_failed",),
     ),
     Mutant(

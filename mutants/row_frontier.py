@@ -90,9 +90,9 @@ FRONTIER = (
     Mutant(
         "wait for a robots.txt as long as for a page",
         "F9",
-        "crawler/shard/requests.py",
-        "            timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES\n",
-        "            timeout_s, size = settings.timeout_s, ROBOTS_MAX_BYTES\n",
+        "crawler/kinds.py",
+        '        timeout="robots_timeout_s",\n',
+        '        timeout="timeout_s",\n',
         ("crawler/shard/test_origins.py::test_robots_requests_have_a_timeout_of_their_own",),
         ("F9",),
     ),

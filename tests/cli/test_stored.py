@@ -24,7 +24,8 @@ from typer.testing import CliRunner
 
 from mannerly.cli import app
 from mannerly.crawler.control import HostForget, Pause, Unpause
-from mannerly.crawler.model import Candidate, HostRecord, Kind, RobotsRecord
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Candidate, HostRecord, RobotsRecord
 from mannerly.crawler.store import create_crawl, open_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCard
 

@@ -10,7 +10,8 @@ import pytest
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
-from mannerly.crawler.model import Entry, Kind, PageRecord, RobotsRequest
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, PageRecord, RobotsRequest
 from mannerly.crawler.standing import ASKED, BACKING_OFF, HostStanding, HostStatus
 from mannerly.crawler.stats import REMARKABLE, HostTally, Latencies, Stats, Waits
 from mannerly.crawler.stats_fold import PACED, StatsFold, waits_of

@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from .kinds import KINDS, Kind
+
 if TYPE_CHECKING:
     from mannerly.politeness.model import ErrorKind, Instant, Permit
 
@@ -39,24 +41,6 @@ class Now(NamedTuple):
 
     mono: Instant
     wall: float
-
-
-class Kind(IntEnum):
-    """The purpose of a request. Only pages are exported and counted by --max-urls.
-
-    The numbers are stored: never reuse one.
-    """
-
-    PAGE = 0
-    SITEMAP = 1
-    CT = 2  # certificate transparency: a list of hosts
-    COMMONCRAWL = 3  # the Common Crawl index: a list of URLs
-    ROBOTS = 4  # never stored
-    CHECK = 5  # the target of a link: does it exist? asked with HEAD
-    CHECK_GET = 6  # the same with GET, after HEAD was refused
-
-
-LISTS = (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
 
 
 # ---------------------------------------------------------------------- URLs on their way
@@ -190,8 +174,6 @@ UNFINISHED = NOT_READ | {"no_room"}
 REFUSALS = frozenset({401, 403, 407, 408, 425, 429})
 """Statuses below 500 that refuse a request: the same URL may give a page at another time."""
 
-_PAGE = Kind.PAGE  # found faster than by its full name, for every page
-
 
 class Skipped(NamedTuple):
     """A URL that is known and will not be fetched: skipped on purpose, or given up."""
@@ -213,7 +195,7 @@ def is_failed(record: PageRecord, kind: Kind = Kind.PAGE) -> bool:
         return True
     if status < 400:  # as nearly all are
         return False
-    return status in REFUSALS or (record.parent is None and kind == _PAGE)
+    return status in REFUSALS or (record.parent is None and KINDS[kind].is_page)
 
 
 def is_given_up(reason: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import Kind
 from mannerly.crawler.page.listings import SITEMAP_NESTING, read_list
 from mannerly.crawler.web.scope import Scope, ScopeMode
 from mannerly.crawler.web.sources import MAX_HOSTS

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mannerly.crawler.model import Entry, Fetched, Kind, Request, is_failed
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, Fetched, Request, is_failed
 from mannerly.crawler.page import ParsedPage
 from mannerly.crawler.page.harvest import harvest
 from mannerly.crawler.page.html import parse_page

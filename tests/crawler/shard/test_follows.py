@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import (
     STARVED,
     Entry,
     Fetched,
     FetchError,
-    Kind,
     LocalError,
     Now,
     Request,

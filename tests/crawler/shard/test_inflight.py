@@ -10,7 +10,8 @@ from virtual.crawl import simulate_crawl
 from virtual.servers import Faults
 from virtual.web import GeneratedWeb
 
-from mannerly.crawler.model import Entry, InFlight, Kind, RobotsRequest, Stage
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, InFlight, RobotsRequest, Stage
 from mannerly.crawler.runtime.engine import TICK_S, Engine
 from mannerly.crawler.shard.inflight import Flights
 from mannerly.politeness import Grant, Politeness, Settings

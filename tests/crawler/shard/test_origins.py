@@ -8,15 +8,8 @@ import pytest
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import (
-    PASSING,
-    Entry,
-    HostRecord,
-    Kind,
-    LocalError,
-    RobotsRecord,
-    Skipped,
-)
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import PASSING, Entry, HostRecord, LocalError, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness.model import ErrorKind

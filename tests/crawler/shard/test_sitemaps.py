@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
-from mannerly.crawler.model import Candidate, Entry, Kind, RobotsRequest
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Candidate, Entry, RobotsRequest
 from mannerly.crawler.shard.lists import SLICE
 from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
 from mannerly.crawler.store.memory import MemoryStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import Kind
 from mannerly.crawler.store import create_crawl, examine
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract.values import candidate, counts, enter, new_manifest, page

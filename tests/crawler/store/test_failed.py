@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mannerly.crawler.model import Entry, Kind, is_failed
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, is_failed
 from mannerly.crawler.store.contract.values import page
 from mannerly.crawler.store.sqlite.schema import FAILED, MAY_HAVE_FAILED
 

@@ -32,7 +32,8 @@ from typer.testing import CliRunner
 
 from mannerly.cli import app
 from mannerly.crawler.control import RetryUrls
-from mannerly.crawler.model import Entry, Kind
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreInUse
 from mannerly.crawler.store.contract import new_manifest

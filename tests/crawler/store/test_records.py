@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mannerly.crawler.control import RetryUrls
-from mannerly.crawler.model import ArchivePlace, Entry, Kind, ListedPage, PageItems, Skipped
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import ArchivePlace, Entry, ListedPage, PageItems, Skipped
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.contract import candidate, enter, page
 from mannerly.crawler.store.element_streams import packed

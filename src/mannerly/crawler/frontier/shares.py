@@ -41,7 +41,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Candidate
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import place_of, placed
 from mannerly.crawler.web.recent import Recent
@@ -66,8 +67,6 @@ _OFTEN_NEW = 0.5
 _ITS_OWN = 0.9  # the share of a pattern's URLs that its own pages have brought
 _ERRORS = 400
 _NEW = "…"  # the line of new patterns
-
-_PAGE = Kind.PAGE
 
 
 class _Yield:
@@ -193,7 +192,7 @@ class Shares:
             url, host, depth, _, parent, hops, kind = link
             is_own = host == entry.host
             shares = own if is_own else self._hosts.get(host)
-            if shares is None or kind != _PAGE:
+            if shares is None or not KINDS[kind].is_page:
                 found.append(link)
                 continue
             found_on = pattern if is_own else None

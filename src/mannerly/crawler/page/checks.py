@@ -18,7 +18,8 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Candidate
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import host_key_of
 
@@ -36,21 +37,14 @@ if TYPE_CHECKING:
     from .parsed import Elements
 
 
-CHECKS = frozenset({Kind.CHECK, Kind.CHECK_GET})
 # Statuses with which servers refuse HEAD; what they say of the page is asked with GET.
-HEAD_REFUSED = frozenset({400, 403, 405, 406, 500, 501})
-MAX_BYTES = 64 * 1024  # of the answer to a GET: only its status counts
+METHOD_REFUSED = frozenset({400, 403, 405, 406, 500, 501})
 _PRIORITY = 64  # after the seeds of a host
 
 
 def check_candidates(urls: Iterable[str]) -> list[Candidate]:
     """Return canonical URLs as targets that are to be checked."""
     return [Candidate(url, host_key_of(url), 1, _PRIORITY, None, kind=Kind.CHECK) for url in urls]
-
-
-def is_refused_head(entry: Entry, answer: Fetched) -> bool:
-    """Return whether a check has to be asked again with GET."""
-    return entry.kind == Kind.CHECK and answer.status in HEAD_REFUSED
 
 
 def harvest_check(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:

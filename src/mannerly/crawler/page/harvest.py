@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import CRASHED, NO_MEMORY, UNPARSED, Candidate, Kind
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import CRASHED, NO_MEMORY, UNPARSED, Candidate
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import UrlRefusal, host_key_of
 
-from .checks import CHECKS, harvest_check
+from .checks import harvest_check
 from .html import is_html
 from .links import REDIRECTS, harvest_redirect, resolve_links
 from .listings import Listing, harvest_list, harvest_moved_sitemap
-from .long_work import PAGE, list_work, page_work
+from .long_work import list_work, page_work
 from .metadata import header_element
 from .parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
 from .record import Harvest, page_record, text_digest
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from .links import LinkRules
 
-SITEMAP = Kind.SITEMAP
 _NOT_READ = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}
 _REFUSED = {refusal: refusal.value for refusal in UrlRefusal}
 
@@ -55,10 +55,11 @@ def harvest(
     """
     if isinstance(work, ParseFailed) and work in _NOT_READ:
         return unreadable(entry, answer, wall, error=_NOT_READ[work])
-    status, is_page = answer.status, entry.kind == PAGE
-    if not is_page and entry.kind in CHECKS:
+    row, status = KINDS[entry.kind], answer.status
+    is_page = row.is_page
+    if row.is_check:
         return harvest_check(entry, answer, rules, wall)
-    if status in REDIRECTS and (is_page or entry.kind == SITEMAP):
+    if status in REDIRECTS and row.redirects:
         follow = harvest_redirect if is_page else harvest_moved_sitemap
         return follow(entry, answer, rules, wall)
     if status is None or not 200 <= status < 300:

@@ -13,7 +13,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Candidate, Kind, ListedPage
+from mannerly.crawler.kinds import KINDS, Kind
+from mannerly.crawler.model import Candidate, ListedPage
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.seeds import sitemap
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Entry, Fetched
     from mannerly.crawler.web.scope import Scope
+    from mannerly.crawler.web.sources import Source
     from mannerly.crawler.web.urls import UrlRules
 
     from .links import LinkRules
@@ -53,9 +55,10 @@ def read_list(
     kind: Kind, body: bytes, url: str, nesting: int, scope: Scope, rules: UrlRules, wall: float
 ) -> Listing:
     """Read a list that came from `url`, in this process or in another one."""
-    if kind == Kind.SITEMAP:
+    source = SOURCES.get(kind)
+    if source is None:
         return _read_sitemap(body, url, nesting, scope, rules, wall)
-    return _read_index(kind, body, scope)
+    return _read_index(source, body, scope)
 
 
 def harvest_moved_sitemap(entry: Entry, answer: Fetched, rules: LinkRules, wall: float) -> Harvest:
@@ -72,7 +75,7 @@ def harvest_moved_sitemap(entry: Entry, answer: Fetched, rules: LinkRules, wall:
 def harvest_list(entry: Entry, answer: Fetched, wall: float, listing: Listing) -> Harvest:
     """Return the record of a list that has been read, and what it names."""
     record = page_record(entry, answer, wall)
-    depth = 1 if entry.kind == Kind.SITEMAP else 0
+    depth = KINDS[entry.kind].depth
     found = [
         Candidate(url, host_key_of(url), depth, rank, entry.url) for url, rank in listing.pages
     ]
@@ -129,12 +132,12 @@ def _read_sitemap(
     return Listing(pages, children, passed_over, problem, contents.size, listed)
 
 
-def _read_index(kind: Kind, body: bytes, scope: Scope) -> Listing:
+def _read_index(source: Source, body: bytes, scope: Scope) -> Listing:
     pages: list[tuple[str, int]] = []
     hosts: set[str] = set()
     passed_over: Counter[str] = Counter()
     first = priority(0)
-    for url in SOURCES[kind].read(body):
+    for url in source.read(body):
         reason = scope.judge(url, 0)
         if reason is not None:
             passed_over[reason.value] += 1

@@ -11,11 +11,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.web.sitemaps import GZIP_MAGIC
 
 from . import scan
-from .checks import CHECKS, read_with_anchors
+from .checks import read_with_anchors
 from .html import parse_page
 from .listings import read_list
 
@@ -32,8 +32,6 @@ COUNTED_BYTES = 3 * MANY_TAGS  # a shorter page cannot have as many
 BIG_LIST_BYTES = 256 * 1024  # some 2,000 URLs: 20 ms
 BIG_GZIP_BYTES = 1024  # gzip makes up to a thousand times as much of it
 
-PAGE = Kind.PAGE
-
 
 def long_work(
     entry: Entry, answer: Fetched, rules: LinkRules, wall: float
@@ -42,12 +40,13 @@ def long_work(
     status, size = answer.status, len(answer.body)
     if status is None or not 200 <= status < 300 or size < BIG_GZIP_BYTES:
         return None
-    if entry.kind == PAGE:
+    row = KINDS[entry.kind]
+    if row.is_page:
         is_long = size >= BIG_BYTES or (
             size >= COUNTED_BYTES and answer.body.count(b"<") >= MANY_TAGS
         )
         return page_work(entry, answer, rules) if is_long else None
-    if entry.kind in CHECKS or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
+    if not row.is_listing or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
         return None
     return list_work(entry, answer, rules, wall)
 

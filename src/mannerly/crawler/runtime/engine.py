@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Protocol
 from mannerly.crawler.events import BatchCommitted, Events, LoopStalled, ShardLost
 from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
-from mannerly.crawler.model import STARVED, Entry, Kind, LocalError, Now, Stage
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import STARVED, Entry, LocalError, Now, Stage
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.shard.shard import RECEIVE
 from mannerly.crawler.stats import OldestRequest
@@ -69,7 +70,7 @@ FULL_PATIENCE_S = 300.0  # for any of these; then the crawl ends, and can be res
 
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, for every answer.
-_PAGE, _READING, _DELIVERED = Kind.PAGE, Stage.READING, Stage.DELIVERED
+_READING, _DELIVERED = Stage.READING, Stage.DELIVERED
 _REFUSED = 400  # the first status that is no page
 
 LACKS = {
@@ -301,7 +302,7 @@ class Engine:
 
     def _give_back(self, flight: InFlight) -> None:
         """Free the budget of a request that is no page of this run."""
-        if flight.item.kind == _PAGE:
+        if KINDS[flight.item.kind].is_page:
             self._budget.give_back(1)
 
     def _now(self) -> Now:
@@ -348,7 +349,7 @@ class Engine:
                 self._lose(shard.number, error)
                 return
             has_room[shard.number] = len(requests) < granted
-            budget.settle(sum([_flight(request).item.kind == _PAGE for request in requests]))
+            budget.settle(sum([KINDS[_flight(request).item.kind].is_page for request in requests]))
             for request in requests:
                 fetcher.start(request)
             if requests:
@@ -454,7 +455,7 @@ class Engine:
                 self._give_back(flight)
                 self._lose(flight.shard, error)
                 continue
-            if flight.item.kind == _PAGE:  # a list has no body any more, only URLs
+            if KINDS[flight.item.kind].is_page:  # a list has no body any more, only URLs
                 self._account(flight, answer, is_again=is_again)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import LISTS, Stage
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Stage
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Fetched, Kind
+    from mannerly.crawler.kinds import Kind
+    from mannerly.crawler.model import Fetched
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import PageResult
     from mannerly.crawler.shard.shard import Shard
@@ -24,7 +26,7 @@ LISTING = 2  # the same of a list: no tree is made of it, and the copy on its wa
 def answer_bytes(stage: Stage, answer: Fetched, kind: Kind) -> int:
     """Return what an answer of this kind takes in this stage."""
     if stage is Stage.READING:
-        return (LISTING if kind in LISTS else READING) * len(answer.body)
+        return (LISTING if KINDS[kind].is_listing else READING) * len(answer.body)
     if stage is not Stage.DELIVERED:
         return 0
     return len(answer.body) + (0 if answer.exchange is None else len(answer.exchange.body))

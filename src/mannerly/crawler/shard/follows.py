@@ -25,8 +25,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.fetch.decoding import TRUNCATED
-from mannerly.crawler.model import PASSING, STARVED, Entry, Kind, LocalError, RobotsRequest
-from mannerly.crawler.page.checks import CHECKS, is_refused_head
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import PASSING, STARVED, Entry, LocalError, RobotsRequest
+from mannerly.crawler.page.checks import METHOD_REFUSED
 from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
 
@@ -134,9 +135,10 @@ def what_follows(
         return _after_local_error(item, answer.error, answer.detail, now, means, lacked)
     if given_up is not None:
         return Abandoned(given_up)
-    if item.kind in CHECKS and answer.status is not None:
-        if is_refused_head(item, answer):
-            return Again(item._replace(kind=Kind.CHECK_GET), now.mono)
+    row = KINDS[item.kind]
+    if not row.is_tried_again and answer.status is not None:
+        if row.after_refusal is not None and answer.status in METHOD_REFUSED:
+            return Again(item._replace(kind=row.after_refusal), now.mono)
         return SETTLED
     if isinstance(retry, Retry):
         attempts = item.attempts + 1 if retry.costs_attempt else item.attempts

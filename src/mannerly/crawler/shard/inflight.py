@@ -10,10 +10,10 @@ commits are seldom (`Rhythm.uncommitted`), `workers` limits those that are `unse
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind, Stage
+from mannerly.crawler.kinds import KINDS, Kind, Limit
+from mannerly.crawler.model import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
 
 _GRANTED, _SENT, _READING = Stage.GRANTED, Stage.SENT, Stage.READING
 _DELIVERED, _SETTLED = Stage.DELIVERED, Stage.SETTLED
-_PAGE, _ROBOTS, _SITEMAP = Kind.PAGE, Kind.ROBOTS, Kind.SITEMAP
+_PAGES, _SITEMAPS, _ROBOTS = Limit.PAGES, Limit.SITEMAPS, Kind.ROBOTS
 
 
 class Flights:
     """Counts the requests of one shard by how far they have come."""
 
-    __slots__ = ("_counts", "_number", "_pages", "_sitemaps", "robots", "unsent")
+    __slots__ = ("_by_kind", "_counts", "_number", "_of_limit", "_unsettled", "unsent")
 
     def __init__(self, shard: int) -> None:
         self._number = shard
         self._counts = [0] * len(Stage)
-        self._pages: dict[str, int] = {}  # pages that are not settled yet, by host
-        self._sitemaps: Counter[str] = Counter()  # the same of sitemaps
+        self._unsettled = [0] * len(KINDS)  # requests that are not settled yet, by kind
+        # The same by host: those that a limit is for share a count.
+        self._of_limit: dict[Limit, dict[str, int]] = {limit: {} for limit in Limit}
+        self._by_kind = tuple(self._of_limit[row.limit] for row in KINDS)
         self.unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
-        self.robots = 0  # requests for a robots.txt on the wire
 
     def __repr__(self) -> str:
         stages = ", ".join(f"{self._counts[stage]} {stage.name.lower()}" for stage in Stage)
@@ -77,15 +78,20 @@ class Flights:
     @property
     def hosts(self) -> Iterable[str]:
         """Return the hosts of the pages that are not settled yet."""
-        return self._pages.keys()
+        return self._of_limit[_PAGES].keys()
 
     def pages_of(self, host: str) -> int:
         """Pages of a host that have no result yet."""
-        return self._pages.get(host, 0)
+        return self._of_limit[_PAGES].get(host, 0)
 
     def sitemaps_of(self, host: str) -> int:
         """Sitemaps of a host that have no result yet."""
-        return self._sitemaps[host]
+        return self._of_limit[_SITEMAPS].get(host, 0)
+
+    @property
+    def robots(self) -> int:
+        """Requests for a robots.txt that were not answered."""
+        return self._unsettled[_ROBOTS]
 
     def is_connecting(self, key: str) -> bool:
         """Return whether the latest request of a budget has not left: its gap has not begun.
@@ -102,12 +108,9 @@ class Flights:
         flight.shard = self._number
         self._counts[_GRANTED] += 1
         item = flight.item
-        if item.kind == _PAGE:
-            self._pages[item.host] = self._pages.get(item.host, 0) + 1
-        elif item.kind == _ROBOTS:
-            self.robots += 1
-        elif item.kind == _SITEMAP:
-            self._sitemaps[item.host] += 1
+        self._unsettled[item.kind] += 1
+        hosts = self._by_kind[item.kind]
+        hosts[item.host] = hosts.get(item.host, 0) + 1
         self.unsent[flight.permit.host.key] = flight
 
     def sent(self, flight: InFlight) -> None:
@@ -156,15 +159,10 @@ class Flights:
 
     def _leave_host(self, flight: InFlight) -> None:
         item = flight.item
-        if item.kind == _PAGE:
-            left = self._pages[item.host] - 1
-            if left:
-                self._pages[item.host] = left
-            else:
-                del self._pages[item.host]
-        elif item.kind == _ROBOTS:
-            self.robots -= 1
-        elif item.kind == _SITEMAP:
-            self._sitemaps[item.host] -= 1
-            if not self._sitemaps[item.host]:
-                del self._sitemaps[item.host]
+        self._unsettled[item.kind] -= 1
+        hosts = self._by_kind[item.kind]
+        left = hosts[item.host] - 1
+        if left:
+            hosts[item.host] = left
+        else:
+            del hosts[item.host]

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import GO, Drop, Kind, Later, Unknown
+from mannerly.crawler.kinds import KINDS, Limit
+from mannerly.crawler.model import GO, Drop, Later, Unknown
 from mannerly.crawler.web.scope import SkipReason
 
 from .given_up import dropped_because
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 
-_PAGE, _SITEMAP = Kind.PAGE, Kind.SITEMAP
+_PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
 _NOT_VISITED = Drop("not_visited")
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
@@ -60,12 +61,13 @@ class Judge:
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
-        if self._parts.checks_only and entry.kind == _PAGE:
+        row = KINDS[entry.kind]
+        if self._parts.checks_only and row.is_page:
             return _NOT_VISITED
-        if entry.kind == _SITEMAP:
+        if row.limit is _SITEMAPS:
             return self._judge_sitemap(entry, now)
         ruling = self._robots.judge(entry, now)
-        if ruling is GO and self._quota is not None and entry.kind == _PAGE:
+        if ruling is GO and self._quota is not None and row.limit is _PAGES:
             # A page that is checked again was counted when it was fetched first.
             return GO if self._parts.rechecks.has_record(entry) else self._quota.judge(host)
         return ruling

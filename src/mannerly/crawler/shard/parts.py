@@ -19,7 +19,6 @@ from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
-from mannerly.crawler.model import Kind
 from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
@@ -65,8 +64,6 @@ if TYPE_CHECKING:
 
     from .answers import AnswerArchive
     from .leases import Leases
-
-_PAGE = Kind.PAGE
 
 MANY_ELEMENTS = 8 << 20  # bytes in memory until a commit; some 2,000 ordinary pages
 
@@ -134,7 +131,7 @@ class Parts:
         """Put the new links of a page into the batch, in their place if its host has many URLs."""
         links = self.routes.unmet(candidates)
         host = entry.host
-        if entry.kind == _PAGE and (host in self.shares or self._has_many(host, len(links))):
+        if host in self.shares or self._has_many(host, len(links)):
             links, held_back = self.shares.place(entry, record, links)
             if held_back:
                 self.emit(UrlsHeldBack(held_back))

@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.decoding import decode
-from mannerly.crawler.model import CRASHED, EXTRACT_FAILED, Fetched, Kind
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import CRASHED, EXTRACT_FAILED, Fetched
 from mannerly.crawler.page.extract import items_of
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from .elsewhere import PageReader
     from .parts import Parts
-
-_PAGE = Kind.PAGE
 
 DEATHS = 2  # processes that a page may take down before it is not parsed any more
 
@@ -56,7 +55,7 @@ def has_items(entry: Entry | RobotsRequest, answer: Fetched, found: Harvest) -> 
     """Return whether the user's function is for this answer: a page with 2xx."""
     status = answer.status
     return (
-        entry.kind == _PAGE
+        KINDS[entry.kind].is_page
         and status is not None
         and 200 <= status < 300
         and found.record.error != CRASHED

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Entry, Kind, PageChange
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Entry, PageChange
 from mannerly.crawler.page.record import compared
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import Batch, ShardStore
 
 Headers = tuple[tuple[str, str], ...]
-
-_PAGE = Kind.PAGE
 
 
 class Rechecks:
@@ -57,7 +56,11 @@ class Rechecks:
         before = self._recorded(entry)
         if before is not None:
             return compared(found, before)
-        if entry.kind == _PAGE and self.is_on and self._store.is_recorded_elsewhere(entry.seq):
+        if (
+            self.is_on
+            and KINDS[entry.kind].is_page
+            and self._store.is_recorded_elsewhere(entry.seq)
+        ):
             # It may be new, same or changed: told when both records are read (`store.records`).
             return found._replace(record=found.record._replace(change=None))
         return found
@@ -77,6 +80,6 @@ class Rechecks:
         batch.lastmods[record.host] = (right + is_right, wrong + (not is_right))
 
     def _recorded(self, item: Entry | RobotsRequest) -> PageRecord | None:
-        if not isinstance(item, Entry) or item.kind != _PAGE:
+        if not isinstance(item, Entry) or not KINDS[item.kind].is_page:
             return None
         return self._store.recorded(item.seq)

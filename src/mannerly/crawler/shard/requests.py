@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Entry, Kind, Request
-from mannerly.crawler.page.checks import CHECKS
-from mannerly.crawler.page.checks import MAX_BYTES as CHECK_MAX_BYTES
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Entry, Request
 from mannerly.crawler.web.urls import without_port
 
 if TYPE_CHECKING:
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from .inflight import Flights
     from .recheck import Headers, Rechecks
     from .warming import Warming
-
-ROBOTS_MAX_BYTES = 600 * 1024  # more than the 500 KiB that are read
-LIST_MAX_BYTES = 60 * 1024 * 1024
-
-_PAGE, _ROBOTS, _CHECK = Kind.PAGE, Kind.ROBOTS, Kind.CHECK
 
 
 class RequestMaker:
@@ -33,7 +27,15 @@ class RequestMaker:
         rechecks: Rechecks,
         warming: Warming | None = None,
     ) -> None:
-        self._settings = settings
+        # By the number of the kind: seconds, bytes, and whether it is asked with HEAD.
+        self._by_kind = tuple(
+            (
+                getattr(settings, row.timeout),
+                settings.max_bytes if row.max_bytes is None else row.max_bytes,
+                row.is_head,
+            )
+            for row in KINDS
+        )
         self._begin = flights.begin
         self._rechecks = rechecks
         self._warming = warming
@@ -44,17 +46,13 @@ class RequestMaker:
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
         self._begin(flight)
-        item, settings = flight.item, self._settings
-        timeout_s, size = settings.timeout_s, settings.max_bytes
-        if item.kind == _ROBOTS:
-            timeout_s, size = settings.robots_timeout_s, ROBOTS_MAX_BYTES
-        elif item.kind != _PAGE:
-            size = CHECK_MAX_BYTES if item.kind in CHECKS else LIST_MAX_BYTES
+        item = flight.item
+        timeout_s, size, is_head = self._by_kind[item.kind]
         headers = self._headers
         if self._warming is not None:
             headers += self._warming.headers(item)
         elif self._rechecks.is_on:
             headers += self._rechecks.validators(item)
-        host, is_head = without_port(item.host), item.kind == _CHECK
+        host = without_port(item.host)
         is_fresh = isinstance(item, Entry) and item.attempts > 0
         return Request(item.url, host, timeout_s, size, headers, flight, is_head, is_fresh)

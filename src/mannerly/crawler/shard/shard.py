@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events, Watched
-from mannerly.crawler.model import Entry, Fetched, Kind, LocalError, Request, RobotsRequest
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Entry, Fetched, LocalError, Request, RobotsRequest
 from mannerly.crawler.store.base import Batch
 from mannerly.politeness.model import THROTTLE
 
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
 
-_PAGE = Kind.PAGE
 _SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
 
 
@@ -206,7 +206,8 @@ class Shard:
             assert isinstance(item, Entry)
             self.flights.end(flight)
             self._drop(item, dropped_because(follows.reason))
-            is_page_again = item.kind == _PAGE  # it has no record, so it is not a page of this run
+            # It has no record, so it is not a page of this run.
+            is_page_again = KINDS[item.kind].is_page
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
@@ -229,7 +230,7 @@ class Shard:
         entry, parts = flight.item, self.parts
         assert isinstance(entry, Entry)
         outcome, latency_s, found, is_local, exchange = result
-        if entry.kind != _PAGE:
+        if not KINDS[entry.kind].is_page:
             candidates = sitemaps.settled(entry, found, parts)
             parts.lists.add(flight, entry, found._replace(found=candidates), exchange)
             parts.lists.settle(parts)
@@ -298,11 +299,11 @@ class Shard:
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
         self._wake_held_back(again.entry, now)
-        return again.entry.kind == _PAGE
+        return KINDS[again.entry.kind].is_page
 
     def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
         """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
-        if self._consumer is not None and flight.item.kind == _PAGE:
+        if self._consumer is not None and KINDS[flight.item.kind].is_page:
             self.flights.deliver(flight)
             self._consumer.give(flight, answer, result)
         else:
@@ -314,7 +315,7 @@ class Shard:
 
     def _wake_held_back(self, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
-        if self.parts.quota is not None and entry.kind == _PAGE:
+        if self.parts.quota is not None and KINDS[entry.kind].is_page:
             self.frontier.wake(entry.host, now=now.mono)
 
     # ------------------------------------------------------------------ committing

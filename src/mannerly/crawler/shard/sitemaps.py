@@ -17,7 +17,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import SitemapsLimited, UrlsDropped
-from mannerly.crawler.model import GO, Drop, Kind, Later
+from mannerly.crawler.kinds import KINDS, Limit
+from mannerly.crawler.model import GO, Drop, Later
 from mannerly.crawler.page.listings import SITEMAP_LIMIT, sitemaps_near
 from mannerly.crawler.web.priority import sitemap_turn
 from mannerly.crawler.web.seeds import sitemap
@@ -37,7 +38,7 @@ MAX_LISTED = 100
 LINES = 1000  # of one robots.txt that are looked at
 HELD_BACK_S = 0.1  # until the next look whether there is room for a sitemap
 
-_SITEMAP = Kind.SITEMAP
+_SITEMAPS = Limit.SITEMAPS
 _BEYOND = Drop(SITEMAP_LIMIT)
 
 
@@ -130,7 +131,7 @@ def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
 
 def settled(entry: Entry, found: Harvest, parts: Parts) -> list[Candidate]:
     """Count a list that was read; return what it names, without sitemaps beyond the limits."""
-    if entry.kind == _SITEMAP:
+    if KINDS[entry.kind].limit is _SITEMAPS:
         parts.sitemaps.fetched(entry.host, found.list_size)
         if parts.sitemaps.is_spent(entry.host):
             _tell(entry.host, parts)
@@ -141,7 +142,7 @@ def _within(parts: Parts, found: list[Candidate]) -> list[Candidate]:
     within: list[Candidate] = []
     beyond: Counter[str] = Counter()
     for each in found:
-        if each.kind != _SITEMAP:
+        if KINDS[each.kind].limit is not _SITEMAPS:
             within.append(each)
         elif each.url in parts.routes.recent:
             pass  # it was taken

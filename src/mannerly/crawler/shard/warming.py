@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import PageLooked
-from mannerly.crawler.model import Entry, Kind
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.model import Entry
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.crawler.web.variants import variants_of
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from .follows import Follows
 
 SECOND_LOOK_S = 1.0  # after the first: some caches store an answer only when it is complete
-
-_PAGE = Kind.PAGE
 
 
 class _Looks:
@@ -55,7 +54,7 @@ class Warming:
 
     def headers(self, item: Entry | RobotsRequest) -> Headers:
         """Return the headers that ask for the present variant of a page."""
-        if not isinstance(item, Entry) or item.kind != _PAGE:
+        if not isinstance(item, Entry) or not KINDS[item.kind].is_page:
             return ()
         looks = self._pages.get(item.seq)
         return self._variants[0 if looks is None else looks.variant].headers
@@ -64,7 +63,7 @@ class Warming:
         self, item: Entry | RobotsRequest, answer: Fetched, follows: Follows, now: Now
     ) -> Again | None:
         """Return the next look at a page; None: there is none, and what follows, follows."""
-        if not isinstance(item, Entry) or item.kind != _PAGE:
+        if not isinstance(item, Entry) or not KINDS[item.kind].is_page:
             return None
         if not isinstance(follows, Settled | Read):
             return None  # it was refused or failed: this look is made again, or never

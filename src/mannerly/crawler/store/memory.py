@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.control import Recrawl
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import (
-    LISTS,
     Candidate,
     Entry,
-    Kind,
     PageRecord,
     Skipped,
     Traffic,
@@ -125,7 +124,7 @@ class MemoryStore(MemoryReader, ShardStore):
     def _replace(self, entry: Entry, record: PageRecord) -> None:
         data, seq = self._data, entry.seq
         data.recorded[seq] = record
-        if entry.kind == Kind.PAGE:
+        if KINDS[entry.kind].is_page:
             data.pages[data.positions[seq]] = record
         data.failed.pop(seq, None)
         if is_failed(record, entry.kind):
@@ -148,8 +147,8 @@ class MemoryStore(MemoryReader, ShardStore):
         if number > data.round:
             data.round = number
             seqs = sorted(data.positions, key=data.positions.__getitem__)
-            lists = [seq for seq in seqs if data.entries[seq].kind in LISTS]
-            pages = [seq for seq in seqs if data.entries[seq].kind == Kind.PAGE]
+            lists = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_listing]
+            pages = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_page]
             data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 
     def _asked_for(self, order: RetryUrls) -> list[int]:
@@ -180,7 +179,7 @@ class MemoryStore(MemoryReader, ShardStore):
             for seq in sorted(data.positions, key=data.positions.__getitem__)
             if seq not in data.kept
             and seq not in data.failed
-            and data.entries[seq].kind == Kind.PAGE
+            and KINDS[data.entries[seq].kind].is_page
             and data.rounds[seq] >= data.round
             and host in (None, data.entries[seq].host)
         ]
@@ -199,7 +198,7 @@ class MemoryStore(MemoryReader, ShardStore):
                 data.pages.pop(position, None)
                 del data.recorded[seq], data.positions[seq]
                 data.kept.pop(seq, None)
-                hosts[entry.host] = hosts.get(entry.host, 0) + (entry.kind == Kind.PAGE)
+                hosts[entry.host] = hosts.get(entry.host, 0) + KINDS[entry.kind].is_page
                 entries.append(entry)
             elif seq in data.given_up or seq in data.skipped:
                 given_up = data.given_up.pop(seq, None)
@@ -225,7 +224,7 @@ class MemoryStore(MemoryReader, ShardStore):
         """Check a page off without a request, if a believed sitemap says that it is unchanged."""
         data = self._data
         listed = data.listed.get(entry.url)
-        if entry.kind != Kind.PAGE or listed is None or listed.round < round_number:
+        if not KINDS[entry.kind].is_page or listed is None or listed.round < round_number:
             return False
         votes = data.lastmods.get(entry.host, (0, 0))
         if not spares_request(entry.url, round_number, listed.before, listed.lastmod, *votes):

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import (
-    LISTS,
     ArchivePlace,
     Candidate,
     Entry,
     HostRecord,
-    Kind,
     PageItems,
     PageRecord,
     RobotsRecord,
@@ -118,13 +117,13 @@ class MemoryReader(ShardReader):
     def counts(self) -> Counts:
         """Return exact totals."""
         data = self._data
-        failed = sum(entry.kind == Kind.PAGE for _, entry in data.failed.values())
+        failed = sum(KINDS[entry.kind].is_page for _, entry in data.failed.values())
         return Counts(
             queued=len(data.queued) + len(data.waiting),
             waiting=len(data.waiting),
             fetched=len(data.pages) - failed,
             failed=failed,
-            lists=sum(data.entries[seq].kind in LISTS for seq in data.recorded),
+            lists=sum(KINDS[data.entries[seq].kind].is_listing for seq in data.recorded),
             skipped=len(data.skipped),
             given_up=len(data.given_up),
             outgoing=sum(len(links) for _, links in data.outbox),
@@ -204,7 +203,7 @@ class MemoryReader(ShardReader):
         """Yield the records of targets of links that were only checked."""
         data = self._data
         for seq, entry in list(data.entries.items()):
-            if entry.kind in (Kind.CHECK, Kind.CHECK_GET) and seq in data.recorded:
+            if KINDS[entry.kind].is_check and seq in data.recorded:
                 yield data.recorded[seq]
 
     def traffic(self) -> Iterator[Traffic]:

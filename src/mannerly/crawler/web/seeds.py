@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Candidate, Kind, PageRecord
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Candidate, PageRecord
 
 from .priority import priority
 from .urls import Url, canonical, host_key_of, site_of

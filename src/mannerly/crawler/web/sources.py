@@ -19,7 +19,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import Kind
 
 from .urls import canonical
 

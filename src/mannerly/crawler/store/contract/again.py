@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mannerly.crawler.control import Recrawl, RetryUrls
-from mannerly.crawler.model import Entry, Kind, ListedPage, PageRecord
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, ListedPage, PageRecord
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.lastmod import MIN_CASES, is_audited
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.model import Kind, Traffic
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Traffic
 from mannerly.crawler.store.base import Batch
 
 from .opening import Opening

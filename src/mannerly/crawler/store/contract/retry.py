@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import RetryUrls
-from mannerly.crawler.model import ArchivePlace, Entry, HostRecord, Kind, Skipped
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import ArchivePlace, Entry, HostRecord, Skipped
 from mannerly.crawler.store.base import Batch
 
 from .opening import OPTIONS, Opening

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.model import Entry, HostRecord, Kind, RobotsRecord, Skipped
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Entry, HostRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch, Committed
 
 from .opening import Opening

@@ -22,7 +22,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.changes import compared_later, is_good
-from mannerly.crawler.model import Kind, PageChange, PageRecord, Skipped, Traffic, is_given_up
+from mannerly.crawler.kinds import KINDS, Kind
+from mannerly.crawler.model import PageChange, PageRecord, Skipped, Traffic, is_given_up
 from mannerly.crawler.store.lastmod import unchanged
 from mannerly.crawler.store.memory_reader import SitemapSays
 from mannerly.crawler.store.sqlite.files import open_regular
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from .frames import Frame
     from .writer import Extent
 
-_CHECKS = (Kind.CHECK, Kind.CHECK_GET)
 _by_position = attrgetter("position")
 
 
@@ -259,7 +259,7 @@ class LogReader:
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked."""
         for url in list(self._urls.values()):
-            record = self._record(url) if url.kind in _CHECKS else None
+            record = self._record(url) if KINDS[url.kind].is_check else None
             if record is not None:
                 yield record
 
@@ -334,7 +334,7 @@ class LogReader:
     # ------------------------------------------------------------------ one URL
 
     def _pages(self, after: int, last: int | None) -> list[_Url]:
-        return [url for url in self._in_order(after, last) if url.kind == Kind.PAGE]
+        return [url for url in self._in_order(after, last) if KINDS[url.kind].is_page]
 
     def _in_order(self, after: int, last: int | None) -> list[_Url]:
         end = self.last_position() if last is None else last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.store.element_streams import in_blocks, packed
 from mannerly.crawler.store.segments import SegmentWriter
 
@@ -85,7 +85,7 @@ class RecordWriter:
                 batch.items.get(seq),
             )
             self._next_position += 1
-            self._append(frame, is_page=entry.kind == Kind.PAGE)
+            self._append(frame, is_page=KINDS[entry.kind].is_page)
         for entry, reason in batch.dropped:
             self._append(DroppedFrame(round_number, entry._replace(attempts=0), reason))
         if batch.listed:

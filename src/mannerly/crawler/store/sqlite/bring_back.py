@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import Recrawl
-from mannerly.crawler.model import LISTS, Kind
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.store.base import BroughtBack
 from mannerly.crawler.store.lastmod import spares_request
 
 from .reader import checked_entries
-from .schema import FAILED, MAY_HAVE_FAILED, RETRY, insert
+from .schema import FAILED, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, RETRY, insert
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
@@ -75,7 +75,7 @@ _MISSING = f"""
     SELECT seq, url, name, depth, rank, parent, hops, kind, ?1, position FROM (
         SELECT pages.*, hosts.host AS name, {_PRIORITY} AS rank
         FROM pages JOIN hosts ON hosts.id = pages.host
-        WHERE kind = 0 AND NOT {FAILED} AND position > ?2 AND position <= ?4
+        WHERE {PAGES_ONLY} AND NOT {FAILED} AND position > ?2 AND position <= ?4
           AND pages.host BETWEEN ?1 AND ?3 AND pages.round >= (SELECT round FROM totals)
           AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq)
           AND NOT EXISTS (SELECT 1 FROM waiting WHERE waiting.seq = pages.seq)
@@ -89,13 +89,13 @@ _MISSING = f"""
 _LISTS = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position
     FROM pages JOIN hosts ON hosts.id = pages.host
-    WHERE kind BETWEEN 1 AND 3 AND position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3
+    WHERE {LISTS_ONLY} AND position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3
 """  # noqa: S608
 _PAGES = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position,
            lastmod_before, iif(listed.round >= ?4, lastmod, NULL), lastmod_right, lastmod_wrong
     FROM pages JOIN hosts ON hosts.id = pages.host LEFT JOIN listed ON listed.url = pages.url
-    WHERE kind = 0 AND position > ?1 AND position <= ?2 AND pages.round < ?4
+    WHERE {PAGES_ONLY} AND position > ?1 AND position <= ?2 AND pages.round < ?4
     ORDER BY position LIMIT ?3
 """  # noqa: S608
 _CHECKED = """
@@ -177,7 +177,7 @@ def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
     if query is _FAILED:
         _remove_failed(change, entries, [row[-1] for row in rows])
         for entry in entries:
-            hosts[entry.host] += entry.kind == Kind.PAGE
+            hosts[entry.host] += KINDS[entry.kind].is_page
     elif query is _GIVEN_UP:
         _remove_given_up(change, [row[-2:] for row in rows])
     elif query is _SKIPPED:
@@ -214,8 +214,8 @@ def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -
         "DELETE FROM pages WHERE position = ?", [(position,) for position in positions]
     )
     change.database.executemany("DELETE FROM kept WHERE seq = ?", [(each.seq,) for each in entries])
-    pages = sum(entry.kind == Kind.PAGE for entry in entries)
-    change.add(failed=-pages, lists=-sum(entry.kind in LISTS for entry in entries))
+    pages = sum(KINDS[entry.kind].is_page for entry in entries)
+    change.add(failed=-pages, lists=-sum(KINDS[entry.kind].is_listing for entry in entries))
 
 
 def _remove_given_up(change: Change, keys: list[Row]) -> None:

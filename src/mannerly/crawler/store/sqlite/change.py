@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import apsw
 
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import (
-    LISTS,
     Candidate,
     Entry,
-    Kind,
     PageRecord,
     RobotsRecord,
     is_failed,
@@ -93,7 +92,6 @@ _page_values = itemgetter(*map(PageRecord._fields.index, PAGE))
 Recorded: TypeAlias = dict[int, tuple[int, int, int]]
 """By seq: the kind of an earlier record, whether it failed, and the number of its elements."""
 
-PAGE_KIND = Kind.PAGE  # found faster than by its full name
 
 # A name costs about 150 bytes here; a crawl works on few hosts at a time.
 _IDS_KEPT = 20_000
@@ -219,9 +217,10 @@ class Change:
                 else:
                     place = (position + len(records), seq, host)
                     records.append((*place, *values, *_page_values(record)))
-                if entry.kind != PAGE_KIND:
+                its_kind = KINDS[entry.kind]
+                if not its_kind.is_page:
                     others += 1
-                    lists += entry.kind in LISTS
+                    lists += its_kind.is_listing
                 elif is_failed(record):
                     failed += 1
         skipped, given_up = self._dropped(dropped, taken, known)
@@ -279,9 +278,9 @@ class Change:
     def _uncount(self, kind: int, is_failed: int, _: int) -> None:
         """Count a record as replaced."""
         self.totals["rechecks"] -= 1
-        if kind in LISTS:
+        if KINDS[kind].is_listing:
             self.totals["lists"] -= 1
-        elif kind == PAGE_KIND:
+        elif KINDS[kind].is_page:
             self.totals["failed" if is_failed else "fetched"] -= 1
 
     def _left(self, entry: Entry) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .schema import FAILED, TOTALS
+from .schema import FAILED, LISTS_ONLY, PAGES_ONLY, TOTALS
 
 if TYPE_CHECKING:
     from .database import Database
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _COUNTED = {
     "ready": "SELECT count(*) FROM queue",
     "waiting": "SELECT count(*) FROM waiting",
-    "fetched": f"SELECT count(*) FROM pages WHERE kind = 0 AND NOT {FAILED}",  # noqa: S608
-    "failed": f"SELECT count(*) FROM pages WHERE kind = 0 AND {FAILED}",  # noqa: S608
-    "lists": "SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)",  # see `model.LISTS`
+    "fetched": f"SELECT count(*) FROM pages WHERE {PAGES_ONLY} AND NOT {FAILED}",  # noqa: S608
+    "failed": f"SELECT count(*) FROM pages WHERE {PAGES_ONLY} AND {FAILED}",  # noqa: S608
+    "lists": f"SELECT count(*) FROM pages WHERE {LISTS_ONLY}",  # noqa: S608
     "skipped": "SELECT count(*) FROM skipped",
     "given_up": "SELECT count(*) FROM given_up",
     "outgoing": "SELECT coalesce(sum(count), 0) FROM outbox",

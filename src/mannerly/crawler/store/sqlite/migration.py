@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from mannerly.crawler.model import Candidate, Kind
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import Candidate
 from mannerly.crawler.store.base import StoreError
 
 from .control_file import CONTROL_FILE

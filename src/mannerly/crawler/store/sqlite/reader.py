@@ -18,7 +18,6 @@ from mannerly.crawler.model import (
     ArchivePlace,
     Entry,
     HostRecord,
-    Kind,
     PageItems,
     PageRecord,
     RobotsRecord,
@@ -31,7 +30,7 @@ from mannerly.crawler.store.ranges import out_of_range
 from .database import Database
 from .elements import ElementsReader
 from .inbox import decode_links
-from .schema import HOST, MAY_HAVE_FAILED, SHARD
+from .schema import CHECKS_ONLY, HOST, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,21 +98,22 @@ _FIND_PAGE = f"""
 """  # noqa: S608
 _PAGES = f"""
     SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
-    WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
+    WHERE position > ? AND position <= ? AND {PAGES_ONLY} ORDER BY position LIMIT ?
 """  # noqa: S608
 _UNFINISHED = f"""
     SELECT count(*) FROM pages
-    WHERE {MAY_HAVE_FAILED} AND kind = 0 AND error IN ({", ".join(map(repr, sorted(UNFINISHED)))})
+    WHERE {MAY_HAVE_FAILED} AND {PAGES_ONLY}
+      AND error IN ({", ".join(map(repr, sorted(UNFINISHED)))})
 """  # noqa: S608
 _CHECKED = f"""
     SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
-    WHERE position > ? AND kind IN ({Kind.CHECK:d}, {Kind.CHECK_GET:d}) ORDER BY position LIMIT ?
+    WHERE position > ? AND {CHECKS_ONLY} ORDER BY position LIMIT ?
 """  # noqa: S608
 _KEPT_PAGES = f"""
     SELECT position, segments.name, kept.start, kept.length, {_PAGE_COLUMNS}
     FROM {_PAGE_TABLES} LEFT JOIN kept ON kept.seq = pages.seq
     LEFT JOIN segments ON segments.number = kept.segment
-    WHERE position > ? AND position <= ? AND kind = 0 ORDER BY position LIMIT ?
+    WHERE position > ? AND position <= ? AND {PAGES_ONLY} ORDER BY position LIMIT ?
 """  # noqa: S608
 _ITEMS = """
     SELECT position, pages.url, items, items.error

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mannerly.crawler.kinds import Form, numbers
 from mannerly.crawler.model import NOT_READ, REFUSALS, PageRecord
 
 
@@ -46,13 +47,21 @@ class FileKind(NamedTuple):
     tables: str
 
 
+def of_form(form: Form) -> str:
+    """Return the condition that a row is of a kind of this form."""
+    first, *others = numbers(form)
+    return f"kind IN ({', '.join(map(str, (first, *others)))})" if others else f"kind = {first}"
+
+
+PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY = map(of_form, (Form.PAGE, Form.LISTING, Form.CHECK))
+
 # The condition of the index of failed pages: a query that repeats it reads the index.
 MAY_HAVE_FAILED = "(status IS NULL OR status >= 400 OR error IS NOT NULL)"
 # `model.is_failed` as a condition on a row of `pages`.
 FAILED = f"""
     (status IS NULL OR status >= 500 OR status IN ({", ".join(map(str, sorted(REFUSALS)))})
      OR coalesce(error IN ({", ".join(f"'{error}'" for error in sorted(NOT_READ))}), 0)
-     OR (status >= 400 AND parent IS NULL AND kind = 0))
+     OR (status >= 400 AND parent IS NULL AND {PAGES_ONLY}))
 """
 
 SHARD = FileKind(

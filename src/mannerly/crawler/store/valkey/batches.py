@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.control import Recrawl, encode
-from mannerly.crawler.model import LISTS as LIST_KINDS
-from mannerly.crawler.model import Entry, Kind, is_failed, is_given_up
+from mannerly.crawler.kinds import KINDS, Form, Kind
+from mannerly.crawler.model import Entry, is_failed, is_given_up
 from mannerly.crawler.store.base import Batch, Committed
 
 from .host_codec import pack_host, pack_robots
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .client import Payload
     from .writes import Answer
 
+_LETTERS = {Form.PAGE: "pf", Form.LISTING: "lm", Form.CHECK: "cd"}  # of records; of failed ones
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
 NOT_FAILED = "plc"  # the kinds of records of URLs that have not failed (`kind_letters`)
 
@@ -93,7 +94,7 @@ def kind_of_record(entry: Entry, record: PageRecord) -> str:
 
 def kind_letters(kind: Kind) -> str:
     """Return the letters of a record, and of one of a URL that has failed (`model.is_failed`)."""
-    return "pf" if kind == Kind.PAGE else "lm" if kind in LIST_KINDS else "cd"
+    return _LETTERS[KINDS[kind].form]
 
 
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Kind
+from mannerly.crawler.kinds import KINDS
 
 from .fetched import BLOCK, as_text, pack_block, packed_text, recorded_portions
 from .hashes import hash_pieces
@@ -52,7 +52,7 @@ class LostRecords:
 
     def pages(self) -> int:
         """Return how many pages have lost their record, as far as URLs are kept."""
-        return sum(entry.kind == Kind.PAGE for entry, _ in self.urls())
+        return sum(KINDS[entry.kind].is_page for entry, _ in self.urls())
 
     def urls(self) -> Iterator[tuple[Entry, bool]]:
         """Yield the URLs whose record cannot be read here, and whether they had failed."""
@@ -76,7 +76,7 @@ class LostRecords:
             recalls, found = self._not_asked(mark, portion)
             if not found:
                 return 0
-            pages = sum(entry.kind == Kind.PAGE for entry in found)
+            pages = sum(KINDS[entry.kind].is_page for entry in found)
             payload: Payload = {
                 "id": crawl,
                 "recalls": recalls,

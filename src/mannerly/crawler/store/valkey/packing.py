@@ -28,7 +28,8 @@ from typing import NamedTuple
 import msgspec
 from xxhash import xxh3_128_intdigest
 
-from mannerly.crawler.model import Candidate, Entry, Kind
+from mannerly.crawler.kinds import KINDS, Kind
+from mannerly.crawler.model import Candidate, Entry
 from mannerly.crawler.store.base import StoreError
 
 SEQ_BITS = 27
@@ -104,7 +105,7 @@ def pack(url: str, host: str, depth: int, parent: str | None, hops: int, kind: K
 
 def queued_text(entry: Entry) -> str:
     """Return an entry as it is in a list of its host's queue: its number comes first."""
-    kind = Kind.CHECK if entry.kind == Kind.CHECK_GET else entry.kind  # as it was when it arrived
+    kind = KINDS[entry.kind].first  # as it was when it arrived
     seq = entry.seq
     number = f"{chr(seq >> 21)}{chr(seq >> 14 & 127)}{chr(seq >> 7 & 127)}{chr(seq & 127)}"
     return number + pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, kind)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mannerly.crawler.control import Recrawl, RetryUrls, decode
-from mannerly.crawler.model import LISTS as LIST_KINDS
-from mannerly.crawler.model import Kind, is_failed
+from mannerly.crawler.kinds import KINDS, Form
+from mannerly.crawler.model import is_failed
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LeaseLost
 from mannerly.crawler.store.lastmod import spares_request
@@ -29,7 +29,7 @@ from .lost_records import FAILED
 from .packing import Poisoned, pack, unpack_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from mannerly.crawler.model import Entry
     from mannerly.crawler.store.records.writer import RecordWriter
@@ -153,7 +153,7 @@ class Returning:
             (entry, record)
             for entry, record in log.recorded_entries()
             if entry.seq > after
-            and entry.kind == Kind.PAGE
+            and KINDS[entry.kind].is_page
             and not is_failed(record)
             and control.host in (None, entry.host)
             and not log.is_kept(entry.seq)
@@ -173,7 +173,7 @@ class Returning:
                     f"{unnamed:,} records of shard {shard.number} cannot be read here: they are on "
                     "shared storage, so give all workers --segments with its directory"
                 )
-            self._again = self._recorded(LIST_KINDS if order.stage == LISTS else (Kind.PAGE,))
+            self._again = self._recorded(Form.LISTING if order.stage == LISTS else Form.PAGE)
         part = list(islice(self._again, limit))
         spared = self._spared([entry for entry, _ in part], control.round)
         if spared:
@@ -186,17 +186,17 @@ class Returning:
         slice_ = self._part(rows, following)
         return slice_._replace(payload={**slice_.payload, "recrawl": True})
 
-    def _recorded(self, kinds: Sequence[Kind]) -> Iterator[tuple[Entry, str]]:
-        """Yield the URLs of some kinds that have a record, and the kind of that.
+    def _recorded(self, form: Form) -> Iterator[tuple[Entry, str]]:
+        """Yield the URLs of a form that have a record, and the kind of that.
 
         Those that are recorded on other machines have no record here to compare with.
         """
         here = list(self._shard.records().unchecked_entries())
         for entry, record in here:
-            if entry.kind in kinds:
+            if KINDS[entry.kind].form is form:
                 yield entry, kind_of_record(entry, record)
         for entry, has_failed in self._shard.lost_records.urls():
-            if entry.kind in kinds:
+            if KINDS[entry.kind].form is form:
                 yield entry, kind_letters(entry.kind)[has_failed]
 
     def _spared(self, entries: list[Entry], round_number: int) -> list[int]:
@@ -205,7 +205,7 @@ class Returning:
         votes: dict[str, tuple[int, int]] = {}
         spared = []
         for entry in entries:
-            listed = log.listed(entry.url) if entry.kind == Kind.PAGE else None
+            listed = log.listed(entry.url) if KINDS[entry.kind].is_page else None
             if listed is None or listed.round < round_number:
                 continue
             if entry.host not in votes:
