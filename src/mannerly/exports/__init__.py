@@ -6,9 +6,8 @@
     parquet    for DuckDB, Polars and pandas
     folder     the content of every page in a file of its own
     archive    web archives: WARC and WACZ
-    items      what was extracted from pages
-    links      the links of pages
-    choice     the pages that an export has
+    items      items that were extracted from pages, and links
+    rows       the pages of an export, and their values
     whole      replace a file only when the new one is complete
 
 `export(location, "pages.csv")` chooses by the suffix (`target`); "-" is standard output. The
@@ -18,8 +17,8 @@ while the crawl runs; the export then has the records that were committed when t
 
 from __future__ import annotations
 
-from .choice import Choice
 from .export import Exported, export
+from .rows import Choice
 from .target import STDOUT, ExportError, Format, Table, Target, check_target, read_target
 
 __all__ = [

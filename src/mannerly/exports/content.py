@@ -1,4 +1,4 @@
-"""Add the content of pages to their records, in processes of their own.
+"""Read kept answers back, and add the content of pages to their records, in other processes.
 
 Making Markdown takes 10 ms a page and a hostile page may take a process down, so pages go
 in batches to helpers: the same kind of child process that parses long pages for a crawl. They come
@@ -10,18 +10,18 @@ content.
 from __future__ import annotations
 
 import selectors
-from collections import deque
+from collections import OrderedDict, deque
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
-from mannerly.crawler.archive.records import ArchiveDamaged
+from mannerly.crawler.archive.records import ArchiveDamaged, read_record
+from mannerly.crawler.fetch.decoding import decode
 from mannerly.crawler.options.table import cores
 from mannerly.crawler.page.parsed import ParseFailed
 from mannerly.crawler.runtime.offload import Offload
-
-from .kept import KeptAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +30,55 @@ if TYPE_CHECKING:
     from mannerly.crawler.web.content_form import Content
 
     from .export import Damage
+
+MAX_BYTES = 64 * 1024 * 1024  # of a decoded body; a crawl has cut it before, at its own limit
+_FILES = 16  # that are open at once
+
+
+class KeptAnswer(NamedTuple):
+    """An answer as it was received, but for its encoding."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class KeptAnswers:
+    """The segments of a crawl, open for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: OrderedDict[str, BinaryIO] = OrderedDict()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as closing:
+            for file in self._files.values():
+                closing.callback(file.close)
+
+    def read(self, place: ArchivePlace) -> KeptAnswer:
+        """Return the answer at a place.
+
+        Raises:
+            ArchiveDamaged: there is no record there.
+            OSError: the segment cannot be read.
+        """
+        record = read_record(self._file(place.segment), place.offset, place.length)
+        status, headers, body = record.http()
+        decoded, _ = decode(body, headers.get("content-encoding"), MAX_BYTES)
+        return KeptAnswer(status, headers, decoded)
+
+    def _file(self, name: str) -> BinaryIO:
+        file = self._files.get(name)
+        if file is None:
+            if len(self._files) >= _FILES:
+                self._files.popitem(last=False)[1].close()
+            file = self._files[name] = (self._folder / name).open("rb")
+        self._files.move_to_end(name)
+        return file
+
 
 BATCH = 32  # pages
 AHEAD = 4  # batches for each process

@@ -1,20 +1,26 @@
-"""Write an export: the suffix of the file name decides the format."""
+"""Write an export to a file, or as pieces of bytes: the suffix of the file name decides the format.
+
+Pieces are for a reader at the end of a connection. Nothing is held while a slow one takes its time:
+the store is read in slices, and no transaction stays open in between, so a crawl that runs is never
+in the way of one.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mannerly.crawler.model import is_failed
 from mannerly.crawler.web.content_form import Content
 
-from .choice import ALL, Choice, chosen
+from .rows import ALL, FIELDS, REASONS, Choice, chosen, page_row, skipped_row
 from .target import ARCHIVES, STDOUT, ExportError, Format, Table, read_target
 
 if TYPE_CHECKING:
@@ -28,7 +34,6 @@ if TYPE_CHECKING:
     from .content import KeptPage
     from .rows import Row
     from .target import Target
-
 
 _UNITS = {Format.XML: "URLs", Format.WARC: "bytes", Format.WACZ: "pages"}
 
@@ -111,7 +116,7 @@ def export(
 
             return export_items(crawl, wanted)
         if wanted.table is Table.LINKS:
-            from .links import write_links
+            from .items import write_links
 
             with crawl.view() as opened:
                 return Exported(target, wanted.format, *write_links(opened, wanted))
@@ -236,8 +241,6 @@ def _with_content(
 
 
 def _content_rows(opened: View, content: Content, choice: Choice, damage: Damage) -> Iterator[Row]:
-    from .rows import page_row
-
     for record, text in _with_content(opened, content, choice, damage):
         row = page_row(record)
         row["metadata"] = opened.metadata_of(record)
@@ -248,7 +251,6 @@ def _content_rows(opened: View, content: Content, choice: Choice, damage: Damage
 def _write(rows: Iterable[Row], wanted: Target, file: BinaryIO, *, include_skipped: bool) -> int:
     from .csv import write_csv
     from .jsonl import write_jsonl
-    from .rows import FIELDS, REASONS
 
     if wanted.format is Format.CSV:
         fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
@@ -258,8 +260,6 @@ def _write(rows: Iterable[Row], wanted: Target, file: BinaryIO, *, include_skipp
 
 def page_rows(opened: View, choice: Choice) -> Iterator[Row]:
     """Yield one row a URL: pages first, then those that were skipped or given up."""
-    from .rows import page_row
-
     failed: set[str] = set()
     for record, metadata in chosen(opened, choice):
         if choice.include_skipped and is_failed(record):
@@ -273,8 +273,6 @@ def page_rows(opened: View, choice: Choice) -> Iterator[Row]:
 
 def _without_record(records: View, failed: Container[str] = ()) -> Iterator[Row]:
     """Yield the URLs that were skipped or given up."""
-    from .rows import skipped_row
-
     for each in chain(records.skipped(), records.given_up()):
         # A page that had failed may have been tried again and given up in the meantime.
         if each.url not in failed:
@@ -297,3 +295,34 @@ def destination(target: Target) -> Iterator[BinaryIO]:
         return
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()
+
+
+PIECE_ROWS = 500  # in one piece: about 200 kB
+
+
+def page_pieces(location: str | Path, fmt: Format) -> Iterator[bytes]:
+    """Yield the records of all pages so far, as JSON lines or CSV.
+
+    Raises:
+        StoreError: the crawl cannot be read.
+    """
+    from mannerly.crawler.stored import open_crawl
+
+    from .csv import write_csv
+    from .jsonl import write_jsonl
+
+    with open_crawl(location) as crawl, crawl.view() as opened:
+        rows = page_rows(opened, ALL)
+        is_first = True
+        while True:
+            file = io.BytesIO()
+            part = islice(rows, PIECE_ROWS)
+            if fmt is Format.CSV:
+                count = write_csv(part, FIELDS, file, has_head=is_first)
+            else:
+                count = write_jsonl(part, file)
+            if count or is_first:
+                yield file.getvalue()
+            is_first = False
+            if count < PIECE_ROWS:
+                return

@@ -1,4 +1,4 @@
-"""Write the items that were extracted from pages, exactly as the function returned them.
+"""Write the other tables of a crawl: items as the extract function returned them, and links.
 
 CSV and Parquet need their columns before the first row, so items are read twice: once for the keys
 and types, once for the values. In CSV, lists and objects are JSON text.
@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mannerly.crawler.model import Link
+
 from .export import Exported, destination
-from .target import Format
+from .target import ExportError, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mannerly.crawler.inspection.view import View
     from mannerly.crawler.stored import StoredCrawl
 
     from .rows import Row
@@ -75,3 +78,31 @@ def _flat(item: dict[str, Any]) -> Row:
         name: msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
         for name, value in item.items()
     }
+
+
+def write_links(opened: View, wanted: Target) -> tuple[int, int]:
+    """Write every link; return the numbers of links and of files.
+
+    Raises:
+        ExportError: the crawl has kept no links.
+    """
+    if not opened.keeps_links:
+        raise ExportError("this crawl kept no links: begin it anew with --links --fresh")
+    if wanted.format is Format.PARQUET:
+        from .parquet import schema_of, write_parquet
+
+        return write_parquet(
+            opened.links(), schema_of(Link), wanted.path, is_folder=wanted.is_folder
+        )
+    from .csv import write_csv
+    from .jsonl import write_jsonl
+
+    with destination(wanted) as file:
+        if wanted.format is Format.CSV:
+            return write_csv(_links(opened), Link._fields, file, is_raw=wanted.is_raw), 1
+        return write_jsonl(_links(opened), file), 1
+
+
+def _links(opened: View) -> Iterator[Row]:
+    for link in opened.links():
+        yield link._asdict()

@@ -1,4 +1,4 @@
-"""Turn a record into the values of an exported row, in the order of `PageRecord`.
+"""The pages of an export, and their values: a row for each, in the order of `PageRecord`.
 
 Instants are written as ISO 8601 in UTC. A URL that was skipped or given up has the same columns,
 nearly all of them empty, and its reason in one more column, `skipped` or `given_up`.
@@ -7,14 +7,46 @@ nearly all of them empty, and its reason in one more column, `skipped` or `given
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.crawler.model import PageRecord, is_given_up
+from mannerly.crawler.model import PageChange, PageRecord, is_given_up
+from mannerly.crawler.web.machine_use import is_reserved
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import Skipped
     from mannerly.crawler.page.metadata import Metadata
+
+_CHANGED = (PageChange.NEW, PageChange.CHANGED, PageChange.UNCLEAR)
+
+
+class Choice(NamedTuple):
+    """The pages that are wanted; by default all."""
+
+    include_skipped: bool = False  # also URLs that were skipped or given up, with the reason
+    changed: bool = False  # only pages that are new or may have changed since the crawl before
+    unreserved: bool = False  # without pages that their site reserves against use by machines
+
+    def takes(self, record: PageRecord, metadata: Metadata) -> bool:
+        """Return whether a page is wanted."""
+        if self.changed and record.change not in _CHANGED:
+            return False
+        use = metadata.get("machine_use", {})
+        return not (self.unreserved and isinstance(use, dict) and is_reserved(use))
+
+
+ALL = Choice()
+
+
+def chosen(opened: View, choice: Choice) -> Iterator[tuple[PageRecord, Metadata]]:
+    """Yield the pages that are wanted, with their metadata."""
+    for record, metadata in opened.metadata():
+        if choice.takes(record, metadata):
+            yield record, metadata
+
 
 Row: TypeAlias = "dict[str, str | int | float | Metadata | None]"
 

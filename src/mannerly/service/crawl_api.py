@@ -24,7 +24,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.store.base import StoreMissing
 from mannerly.crawler.stored import open_crawl
-from mannerly.exports.pieces import page_pieces
+from mannerly.exports.export import page_pieces
 from mannerly.exports.target import Format
 
 from .host_table import HostQuery, TableSort
