@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-import tarfile
-from contextlib import closing
+import zlib
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.crawler.store.fixtures.make_format_7 import ELEMENTS, KEPT
 from tests.crawler.store.store_disk import FailingDisk
-from tests.exports.stored_example import SHARDING
 
-from mannerly.crawler.store import open_crawl, zstd
+from mannerly.crawler.store import zstd
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreFull
-from mannerly.crawler.store.contract import START, candidate, offer, page
+from mannerly.crawler.store.contract import candidate, offer, page
 from mannerly.crawler.store.element_streams import (
     BLOCK_BYTES,
     LARGEST,
@@ -37,6 +34,7 @@ from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 OPTIONS = ShardOptions(frontier_limit=10**6)
 MENU = b"utf-8" + b"".join(b"\0/menu/%d\0Entry %d" % (n, n) for n in range(30))
@@ -161,16 +159,19 @@ def test_a_commit_of_many_bytes_is_several_rows() -> None:
     assert 2 * BLOCK_BYTES + STREAM_BYTES < LARGEST
 
 
-def test_rows_of_an_earlier_release_are_read_beside_new_ones(tmp_path: Path) -> None:
-    """Each of them was compressed alone, with zlib."""
-    with tarfile.open(Path(__file__).parent / "fixtures" / "crawl-5.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    here = SHARDING.shard_of("a.example")
-    with closing(open_crawl(tmp_path / "crawl")) as crawl, crawl.claim(here, OPTIONS) as store:
-        (entry,) = store.queued("a.example", after=START, limit=1)
-        store.commit(Batch(pages=[(entry, page(entry))], elements={entry.seq: MENU}))
+def test_rows_of_an_earlier_release_are_read_beside_new_ones(directory: Path) -> None:
+    """Each of them was compressed alone, with zlib; revision 1971ab0 has left them so."""
+    with opened(directory) as store:
+        (earlier,) = keep(store, [b"replaced below"])
+    alone = zlib.compress(msgspec.msgpack.encode([MENU]))
+    connection = apsw.Connection(str(directory / "shard-0.db"))
+    connection.execute("UPDATE elements SET begins = 0, data = ?", (alone,))
+    connection.close()
 
-        assert [store.elements_of(url) for url in (entry.url, KEPT)] == [MENU, ELEMENTS]
+    with opened(directory) as store:
+        (later,) = keep(store, [b"utf-8"], first=1)
+
+        assert [store.elements_of(url) for url in (later, earlier)] == [b"utf-8", MENU]
 
 
 DAMAGES = {

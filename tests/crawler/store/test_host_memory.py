@@ -170,20 +170,18 @@ class TestHostFile(HostMemoryContract):
         known = [isinstance(each, Granted) and each.budget is not None for each in answers]
         assert known == [True] * 5 + [False]
 
-    def test_a_file_without_a_journal_gets_one(self) -> None:
-        """What was learned stays."""
+    def test_a_file_of_a_format_that_was_never_released_is_left_alone(self) -> None:
+        """The message says what to do with it."""
         one = self.joined("x")
-        one.claim()
-        one.memory.leave(one.holder.id, [HostBudget(HOST, LESSON)], self.now)
         file = one.memory._file  # type: ignore[attr-defined]
         with file.transaction():
             file.execute("DROP TABLE claimed; DROP TABLE noted; PRAGMA user_version = 1")
         one.memory.close()
+        before = self.path.read_bytes()
 
-        two = self.joined("y")
-
-        assert two.memory.budgets([HOST], self.now)[HOST].lesson == LESSON
-        assert isinstance(two.claim(), Granted)
+        with pytest.raises(StoreError, match=r"has format 1, .* knows format 2\): move it away"):
+            self.joined("y")
+        assert self.path.read_bytes() == before
 
     def test_a_damaged_journal_is_left_out_and_said(self) -> None:
         """No crawl stops for it, and the message names the file."""

@@ -1,4 +1,4 @@
-"""Directories of every format that was ever written open with the same records."""
+"""Directories of release 0.1 and of revision 1971ab0 open with the same records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.crawler.store.fixtures.make_format_7 import (
     PLACE,
 )
 from tests.crawler.store.killed import KILLED_AT
-from tests.exports.stored_example import EXCESS, PAGES, QUEUED, SHARDING
+from tests.exports.stored_example import PAGES, QUEUED, SHARDING
 from typer.testing import CliRunner
 
 from mannerly.cli import app
@@ -246,20 +246,18 @@ def test_the_schema_is_that_of_the_fixture(tmp_path: Path) -> None:
     assert manifests[0].keys() == manifests[1].keys()
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 5, 6, FORMAT])
+@pytest.mark.parametrize("number", [6, FORMAT])
 def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, number: int) -> None:
     """Pages, queue, waiting room, links, control records and suspects; a migration changes none."""
     here = SHARDING.shard_of("a.example")
     directory = unpacked(f"crawl-{number}", tmp_path)
     with closing(open_crawl(directory)) as crawl:
         pages = [record for shard in range(2) for _, record in crawl.read(shard).pages()]
-        pages = [record for record in pages if record.url != KEPT]  # since format 4
-        changes = {"new"} if number < 4 else {None}
+        pages = [record for record in pages if record.url != KEPT]
         with crawl.claim(here, ShardOptions(frontier_limit=1)) as store:
             (queued,) = store.queued("a.example", after=(-1, -1), limit=9)
 
-            assert {record.change for record in pages} == changes
-            assert sorted(record._replace(change=None) for record in pages) == sorted(PAGES)
+            assert sorted(pages) == sorted(PAGES)
             assert queued.url == QUEUED
             assert store.counts().waiting == 1
             assert dict(store.suspects) == {queued.seq: 1}
@@ -270,30 +268,32 @@ def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, numbe
     assert [examine(directory, shard) for shard in range(2)] == [[], []]
 
 
-def test_given_up_urls_of_an_earlier_format_can_be_brought_back(tmp_path: Path) -> None:
+def test_given_up_urls_of_an_earlier_release_can_be_brought_back(finished: Path) -> None:
     """They are told apart from skipped ones by their reasons, and failed pages from fetched."""
-    directory = unpacked("crawl-2", tmp_path)
-    here = SHARDING.shard_of("b.example")
-    connection = apsw.Connection(str(directory / f"shard-{here}.db"))
-    connection.execute(
-        "UPDATE skipped SET reason = 'host_retired: 20 in a row' WHERE reason = 'max_per_host'"
-    )
+    connection = apsw.Connection(str(finished / "shard-0.db"))
+    connection.execute("UPDATE skipped SET reason = 'host_retired: 20 in a row'")
+    ((lost_then,),) = connection.execute("SELECT url FROM skipped").fetchall()
+    failed_then = SEEDS[0]
+    connection.execute("UPDATE pages SET status = NULL WHERE url = ?", (failed_then,))
+    connection.execute("UPDATE totals SET failed = 1")
+    fetched = len(exported_then(finished)) - 1
     connection.close()
 
     with (
-        closing(open_crawl(directory)) as crawl,
-        crawl.claim(here, ShardOptions(frontier_limit=9)) as store,
+        closing(open_crawl(finished)) as crawl,
+        crawl.claim(0, ShardOptions(frontier_limit=9)) as store,
     ):
         before = store.counts()
         lost = [each.url for each in store.given_up()]
         store.commit(Batch(retries=[RetryUrls()]))
         back = sum(len(each.new) + each.waiting for each in [store.bring_back(9) for _ in "12"])
 
-        assert (before.failed, before.given_up, before.skipped) == (1, 1, 1)
-        assert lost == [EXCESS]
+        assert (before.fetched, before.failed) == (fetched, 1)
+        assert (before.given_up, before.skipped, before.lists) == (1, 0, 1)
+        assert lost == [lost_then]
         assert back == 2
-        assert isinstance(store.find(EXCESS), Entry)
-    assert examine(directory, here) == []
+        assert isinstance(store.find(lost_then), Entry)
+    assert examine(finished, 0) == []
 
 
 def test_refused_pages_of_an_earlier_format_have_failed(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_what_was_given_up_and_marked_is_in_the_fixture(tmp_path: Path) -> None:
     assert found == GIVEN_UP
 
 
-@pytest.mark.parametrize("number", [5, 6, FORMAT])
+@pytest.mark.parametrize("number", [6, FORMAT])
 def test_links_and_what_sitemaps_say_are_in_the_fixture(tmp_path: Path, number: int) -> None:
     """The elements of a page, and the lastmod of its sitemap, as they were written."""
     here = SHARDING.shard_of("a.example")
@@ -364,6 +364,22 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match=f"format 99, and .* knows format {FORMAT}"):
         open_crawl(directory)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
+def test_a_format_that_was_never_released_is_refused(tmp_path: Path, number: int) -> None:
+    """Exit code 4 and the version that can read it; nothing is changed."""
+    directory = unpacked("crawl-6", tmp_path)
+    manifest = directory / "crawl.json"
+    manifest.write_text(manifest.read_text().replace('"format": 6', f'"format": {number}'))
+    before = {file.name: file.read_bytes() for file in directory.iterdir()}
+
+    outcome = invoke("status", directory)
+
+    assert outcome.exit_code == 4
+    assert f"has format {number}, which was never released" in outcome.stderr
+    assert "1971ab0" in outcome.stderr
+    assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
 
 
 def test_two_commands_may_migrate_at_the_same_time(interrupted: Path) -> None:

@@ -249,20 +249,6 @@ def test_elements_of_a_batch_are_compressed_together(logs: Logs, tmp_path: Path)
     assert extent.length < 40 * 500  # bytes; the elements of one page are 2,000
 
 
-def test_elements_of_an_earlier_release_are_read(logs: Logs, tmp_path: Path) -> None:
-    """Its records have them as they are."""
-    one, two = entry(1), entry(2)
-    old = [
-        RecordedFrame(1, 0, one, page(one), False, b"links", None, None),
-        RecordedFrame(2, 0, two, page(two), False, b"", None, None),
-    ]
-    content = b"".join(map(pack, old))
-    (tmp_path / "records-0-1-1.log").write_bytes(content)
-    found = logs.reader(tmp_path, committed={"records-0-1-1.log": Extent(len(content), 2)})
-
-    assert [kept for _, kept in found.elements()] == [b"links", b""]
-
-
 @pytest.mark.parametrize("data", [b"", b"no frame", packed([]), packed([b"one", b"more"])])
 def test_elements_that_cannot_be_read_are_named(logs: Logs, tmp_path: Path, data: bytes) -> None:
     """With the file and the place; the record itself is read."""

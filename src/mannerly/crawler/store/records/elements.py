@@ -1,7 +1,6 @@
 """Find the elements of pages in the logs, and read them.
 
-Those of a batch are in one frame, or in a few, before the records of its pages. A log of an earlier
-release has them in the records.
+Those of a batch are in one frame, or in a few, before the records of its pages.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.element_streams import StreamDamaged, unpacked
 
-from .frames import ElementsFrame, LogDamaged, RecordedFrame, read_frame
+from .frames import ElementsFrame, LogDamaged, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
+
+    from .frames import RecordedFrame
 
 _KEPT = 4  # frames whose elements are kept in memory: those of pages that changed lie apart
 
@@ -39,11 +40,9 @@ class LoggedElements:
         """Take note of a frame with elements."""
         self._met |= {seq: ElementsPlace(*at, place) for place, seq in enumerate(frame.seqs)}
 
-    def place_of(self, frame: RecordedFrame, at: tuple[int, int]) -> ElementsPlace | None:
+    def place_of(self, frame: RecordedFrame) -> ElementsPlace | None:
         """Return where the elements of a record are; None if it has none, or they are missing."""
-        if frame.elements is True:
-            return self._met.pop(frame.entry.seq, None)
-        return ElementsPlace(*at, 0) if isinstance(frame.elements, bytes) else None
+        return self._met.pop(frame.entry.seq, None) if frame.has_elements else None
 
     def read(self, place: ElementsPlace) -> bytes:
         """Return the elements of a page.
@@ -65,8 +64,6 @@ class LoggedElements:
             raise LogDamaged("the logs are closed")
         file = self._files[segment]
         frame = read_frame(file, offset)
-        if isinstance(frame, RecordedFrame) and isinstance(frame.elements, bytes):
-            return [frame.elements]
         assert isinstance(frame, ElementsFrame)
         try:
             found = unpacked(frame.data)

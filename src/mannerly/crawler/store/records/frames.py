@@ -54,7 +54,7 @@ class RecordedFrame(msgspec.Struct, tag="r", array_like=True, frozen=True):
     entry: Entry
     record: PageRecord
     keeps_elements: bool  # it is unchanged: what its earlier record has stays
-    elements: bytes | bool | None  # True: in an `ElementsFrame`; bytes: by an earlier release
+    has_elements: bool | None  # in an `ElementsFrame` before it
     place: ArchivePlace | None
     items: PageItems | None
 

@@ -160,7 +160,7 @@ class LogReader:
 
     def _recorded(self, frame: RecordedFrame, at: tuple[int, int]) -> None:
         url = self._url(frame.entry)
-        elements_at = self._logged_elements.place_of(frame, at)
+        elements_at = self._logged_elements.place_of(frame)
         # Of a page that is offered again, the latest answer and items count.
         url.place = frame.place or url.place
         if frame.items is not None:

@@ -20,10 +20,9 @@ from .files import DIRECTORY_MODE
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
 from .manifest import (
-    FORMAT,
+    CONVERTIBLE,
     LOCK,
     MANIFEST,
-    OLDEST,
     foreign_files,
     hold_everything,
     is_foreign,
@@ -260,7 +259,7 @@ class SqliteCrawl:
 
 def _manifest(path: Path) -> Manifest:
     number, _ = read_values(path)
-    if OLDEST <= number < FORMAT:
+    if number in CONVERTIBLE:
         from .migration import migrate
 
         migrate(path)

@@ -38,7 +38,7 @@ from mannerly.crawler.store.host_memory import (
 from mannerly.politeness.bounds import MOST, bounded
 
 from .database import Database
-from .host_format import convert, create, explained
+from .host_format import create, explained
 from .host_journal import HostJournal
 from .host_rows import budget_of, is_of_boot, row_of
 from .host_tidying import FORGOTTEN_S, tidy
@@ -100,8 +100,6 @@ class HostFile:
         with explained(path):
             if not path.exists():
                 create(path, times or LeaseTimes())
-            else:
-                convert(path, OPEN_BUSY_MS)
             self._file = Database.open(path, HOSTS, busy_ms=OPEN_BUSY_MS, vfs=vfs)
             row = self._file.row(f"SELECT {', '.join(LeaseTimes._fields)} FROM times")  # noqa: S608
             if row is None:

@@ -1,8 +1,4 @@
-"""Make the file of a memory of hosts, or bring an older one to the present format.
-
-format 1    without the journal of a lone holder
-format 2    the present one
-"""
+"""Make the file of a memory of hosts, and say what is wrong with one that cannot be used."""
 
 from __future__ import annotations
 
@@ -13,17 +9,15 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
 
-from .database import ANY_VERSION, Database
+from .database import Database
 from .files import DIRECTORY_MODE
-from .schema import HOST_JOURNAL, HOSTS
+from .schema import HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from mannerly.crawler.store.host_memory import LeaseTimes
-
-_WITHOUT_JOURNAL = 1
 
 
 def create(path: Path, times: LeaseTimes) -> None:
@@ -41,17 +35,6 @@ def create(path: Path, times: LeaseTimes) -> None:
         pass
     finally:
         new.unlink()
-
-
-def convert(path: Path, busy_ms: int) -> None:
-    """Add what a file of an earlier format lacks."""
-    kind = HOSTS._replace(version=ANY_VERSION)
-    with closing(Database.open(path, kind, busy_ms=busy_ms)) as file:
-        if file.version == _WITHOUT_JOURNAL:
-            with file.transaction():
-                if file.version == _WITHOUT_JOURNAL:  # else another process was faster
-                    file.execute(HOST_JOURNAL)
-                    file.execute(f"PRAGMA user_version = {HOSTS.version}")
 
 
 @contextmanager

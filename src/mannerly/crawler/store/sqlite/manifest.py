@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 LOCK = "lock"
 FORMAT = 7
-OLDEST = 1  # the oldest format that `migration` can convert
+CONVERTIBLE = (1, 6)  # those of release 0.1 and of revision 1971ab0: see `migration`
 
 _OURS = re.compile(
     r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
@@ -76,6 +76,12 @@ def read_manifest(path: Path) -> Manifest:
         StoreError: it is of another version, or it cannot be read.
     """
     number, values = read_values(path)
+    if min(CONVERTIBLE) < number < FORMAT:
+        raise StoreError(
+            f"{path / MANIFEST} has format {number}, which was never released: mannerly at "
+            "revision 1971ab0 can read and convert it (`mannerly status`), then this version can; "
+            "or start over with --fresh"
+        )
     if number != FORMAT:
         raise StoreError(
             f"{path / MANIFEST} has format {number}, and this version of mannerly knows "

@@ -1,14 +1,14 @@
-"""Directories that an earlier release wrote, brought to the present format.
+"""Directories of release 0.1 and of revision 1971ab0, brought to the present format.
 
     format 1    release 0.1: shards and inboxes have version 2, and there is no `control.db`.
-                Sitemaps and public indexes have negative depths and are counted as pages
-    format 2    shards have version 3: failed pages are counted as fetched, given-up URLs as skipped
-    format 3    shards have version 4: no segments, items, links and contents of sitemaps
-    format 4    shards have version 5: orders to bring back say nothing about missing answers
-    format 5    shards have version 6: the links of each commit are compressed alone
-    format 6    shards have version 7: pages with a status of 500 or more, or a refusal, are counted
-                as fetched; hosts have no figures (`HostRecord.p95_latency_s` and after)
+                Sitemaps and public indexes have negative depths and are counted as pages, failed
+                pages are counted as fetched, and URLs that were given up as skipped
+    format 6    revision 1971ab0: shards have version 7. Pages with a status of 500 or more, or a
+                refusal, are counted as fetched; hosts have no figures
+                (`HostRecord.p95_latency_s` and after)
     format 7    the present one
+
+Those of formats between 1 and 6 were never released: `manifest` refuses them.
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -49,78 +49,27 @@ if TYPE_CHECKING:
 _PATIENCE_S = 60.0
 _CACHE_BYTES = 16 << 20
 
-_SHARD_2_TO_3 = """
-    ALTER TABLE totals ADD COLUMN lists INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE totals ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE queue DROP COLUMN attempts;
-    ALTER TABLE queue ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE waiting ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE pages ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE outbox RENAME COLUMN links TO count;
-    ALTER TABLE outbox RENAME COLUMN text TO links;
-    CREATE TABLE suspects (seq INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
-    UPDATE totals SET (lists, fetched, failed) = (
-        SELECT count(*), fetched - count(*), failed - coalesce(sum(status IS NULL), 0)
-        FROM pages WHERE depth < 0
-    );
-    UPDATE queue SET kind = -depth, depth = 0 WHERE depth < 0;
-    UPDATE waiting SET kind = -depth, depth = 0 WHERE depth < 0;
-    UPDATE pages SET kind = -depth, depth = 0 WHERE depth < 0;
-    UPDATE skipped SET depth = 0 WHERE depth < 0;
-"""
-# Where no kind was kept, a sitemap is known by its usual place.
-_SHARD_3_TO_4 = """
+# A URL's kind was its depth below zero. The one statement about totals reads their old values.
+_SHARD_2_TO_7 = """
     ALTER TABLE owner ADD COLUMN is_open INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE totals ADD COLUMN next_position INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE totals ADD COLUMN lists INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE totals ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE pages ADD COLUMN total_ms REAL NOT NULL DEFAULT 0;
-    ALTER TABLE pages ADD COLUMN noindex INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE pages ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN failing_since REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN failures_in_a_row INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN breaker_failures INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN breaker_opens INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN breaker_until REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN boot TEXT NOT NULL DEFAULT '';
-    ALTER TABLE hosts ADD COLUMN updated_mono REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN smallest_gap_seconds REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN required_gap_seconds REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN early INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX failed_pages ON pages (host, position) WHERE status IS NULL;
-    CREATE TABLE given_up (
-        host INTEGER NOT NULL, seq INTEGER NOT NULL, priority INTEGER NOT NULL,
-        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
-        kind INTEGER NOT NULL, reason TEXT NOT NULL,
-        PRIMARY KEY (host, seq)
-    ) WITHOUT ROWID;
-    CREATE TABLE retries (
-        number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
-        first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
-        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL
-    );
-    INSERT INTO given_up (host, seq, priority, url, depth, parent, hops, kind, reason)
-    SELECT coalesce(seen.host, arrivals.host), skipped.seq,
-           coalesce(seen.priority, arrivals.priority), skipped.url, depth, parent, 0,
-           depth = 0 AND skipped.url LIKE '%/sitemap.xml', reason
-    FROM skipped LEFT JOIN seen ON seen.url = skipped.url
-                 LEFT JOIN arrivals ON arrivals.seq = skipped.seq
-    WHERE reason = 'robots_unreachable' OR reason LIKE 'host#_retired%' ESCAPE '#';
-    DELETE FROM skipped WHERE seq IN (SELECT seq FROM given_up);
-    UPDATE hosts SET given_up = (SELECT count(*) FROM given_up WHERE host = hosts.id)
-    WHERE id IN (SELECT host FROM given_up);
-    UPDATE totals SET
-        fetched = fetched - failed,
-        skipped = skipped - (SELECT count(*) FROM given_up),
-        given_up = (SELECT count(*) FROM given_up),
-        next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages);
-"""
-_SHARD_4_TO_5 = """
+    ALTER TABLE totals ADD COLUMN applied INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE totals ADD COLUMN next_elements INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE totals ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE totals ADD COLUMN rechecks INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE queue DROP COLUMN attempts;
+    ALTER TABLE queue ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE waiting ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE outbox RENAME COLUMN links TO count;
+    ALTER TABLE outbox RENAME COLUMN text TO links;
     ALTER TABLE skipped ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE skipped ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN total_ms REAL NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN noindex INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE pages ADD COLUMN description TEXT;
     ALTER TABLE pages ADD COLUMN h1 TEXT;
     ALTER TABLE pages ADD COLUMN lang TEXT;
@@ -133,23 +82,46 @@ _SHARD_4_TO_5 = """
     ALTER TABLE pages ADD COLUMN previous_fetched_at REAL;
     ALTER TABLE pages ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE pages ADD COLUMN elements INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE retries ADD COLUMN skipped TEXT;
-    ALTER TABLE retries ADD COLUMN round INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN failing_since REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN failures_in_a_row INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_failures INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_opens INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN breaker_until REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN boot TEXT NOT NULL DEFAULT '';
+    ALTER TABLE hosts ADD COLUMN updated_mono REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN smallest_gap_seconds REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN required_gap_seconds REAL NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN early INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN lastmod_right INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN lastmod_wrong INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN smallest_gap_at REAL NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN retry_afters INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN retry_afters_broken INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE given_up (
+        host INTEGER NOT NULL, seq INTEGER NOT NULL, priority INTEGER NOT NULL,
+        url TEXT NOT NULL, depth INTEGER NOT NULL, parent TEXT, hops INTEGER NOT NULL,
+        kind INTEGER NOT NULL, reason TEXT NOT NULL,
+        PRIMARY KEY (host, seq)
+    ) WITHOUT ROWID;
+    CREATE TABLE retries (
+        number INTEGER PRIMARY KEY, failed INTEGER NOT NULL, given_up INTEGER NOT NULL,
+        first_host INTEGER NOT NULL, last_host INTEGER NOT NULL, last_position INTEGER NOT NULL,
+        at_host INTEGER NOT NULL, at_row INTEGER NOT NULL, skipped TEXT,
+        round INTEGER NOT NULL DEFAULT 0, missing INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE suspects (seq INTEGER PRIMARY KEY, deaths INTEGER NOT NULL);
     CREATE TABLE traffic (
         interval INTEGER PRIMARY KEY, requests INTEGER NOT NULL, refused INTEGER NOT NULL
     );
-    UPDATE hosts SET requests = fetched + failed + refused;
-    CREATE TABLE elements (first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL);
+    CREATE TABLE elements (
+        first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL,
+        begins INTEGER NOT NULL DEFAULT 0
+    );
     CREATE TABLE listed (
         url TEXT PRIMARY KEY NOT NULL, lastmod TEXT, lastmod_before TEXT, round INTEGER NOT NULL
     ) WITHOUT ROWID;
-    UPDATE pages SET change = 'new';
     CREATE TABLE segments (
         number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, length INTEGER NOT NULL
     );
@@ -160,11 +132,34 @@ _SHARD_4_TO_5 = """
     CREATE TABLE items (
         seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
     );
+    UPDATE queue SET kind = -depth, depth = 0 WHERE depth < 0;
+    UPDATE waiting SET kind = -depth, depth = 0 WHERE depth < 0;
+    UPDATE pages SET kind = -depth, depth = 0 WHERE depth < 0;
+    UPDATE pages SET change = 'new';
+    UPDATE skipped SET kind = -depth, depth = 0 WHERE depth < 0;
+    INSERT INTO given_up (host, seq, priority, url, depth, parent, hops, kind, reason)
+    SELECT coalesce(seen.host, arrivals.host), skipped.seq,
+           coalesce(seen.priority, arrivals.priority), skipped.url, depth, parent, 0, kind, reason
+    FROM skipped LEFT JOIN seen ON seen.url = skipped.url
+                 LEFT JOIN arrivals ON arrivals.seq = skipped.seq
+    WHERE reason = 'robots_unreachable' OR reason LIKE 'host#_retired%' ESCAPE '#';
+    DELETE FROM skipped WHERE seq IN (SELECT seq FROM given_up);
+    UPDATE hosts SET requests = fetched + failed + refused,
+                     given_up = (SELECT count(*) FROM given_up WHERE host = hosts.id);
+    UPDATE totals SET
+        lists = of_lists.number,
+        fetched = totals.fetched - of_lists.number - (totals.failed - of_lists.failed),
+        failed = totals.failed - of_lists.failed,
+        skipped = skipped - (SELECT count(*) FROM given_up),
+        given_up = (SELECT count(*) FROM given_up),
+        next_position = (SELECT coalesce(max(position), 0) + 1 FROM pages)
+    FROM (
+        SELECT count(*) AS number, coalesce(sum(status IS NULL), 0) AS failed
+        FROM pages WHERE kind > 0
+    ) AS of_lists;
 """
-_SHARD_5_TO_6 = "ALTER TABLE retries ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;"
-_SHARD_6_TO_7 = "ALTER TABLE elements ADD COLUMN begins INTEGER NOT NULL DEFAULT 0;"
 _SHARD_7_TO_8 = f"""
-    DROP INDEX failed_pages;
+    DROP INDEX IF EXISTS failed_pages;
     CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN p95_latency_seconds REAL NOT NULL DEFAULT 0;
@@ -189,14 +184,10 @@ _INBOX_2_TO_3 = """
     ALTER TABLE link_batches RENAME COLUMN text TO links;
 """
 _SCRIPTS = {
-    ("shard", 2): _SHARD_2_TO_3,
-    ("shard", 3): _SHARD_3_TO_4,
-    ("shard", 4): _SHARD_4_TO_5,
-    ("shard", 5): _SHARD_5_TO_6,
-    ("shard", 6): _SHARD_6_TO_7,
-    ("shard", 7): _SHARD_7_TO_8,
-    ("inbox", 2): _INBOX_2_TO_3,
-}  # by the kind of a file and its version
+    ("shard", 2): (_SHARD_2_TO_7, 7),
+    ("shard", 7): (_SHARD_7_TO_8, 8),
+    ("inbox", 2): (_INBOX_2_TO_3, 3),
+}  # by the kind of a file and its version; with the version that it has then
 _WITHOUT_KINDS = 2  # the version in which links have no kind
 
 
@@ -251,17 +242,18 @@ def steps(path: Path, values: dict[str, Json]) -> Iterator[Callable[[], None]]:
 
 
 def _migrate(path: Path, kind: FileKind, links_table: str) -> None:
-    """Bring one database to its present version, each version in one transaction."""
+    """Bring one database to its present version, each step in one transaction."""
     any_version = kind._replace(version=ANY_VERSION)
     with closing(Database.open(path, any_version, cache_bytes=_CACHE_BYTES)) as database:
         while (version := database.version) != kind.version:
             if (kind.name, version) not in _SCRIPTS:
                 raise StoreError(f"{path} has format {version}, which cannot be converted")
+            script, following = _SCRIPTS[kind.name, version]
             with database.transaction(on_disk=True):
-                database.execute(_SCRIPTS[kind.name, version])
+                database.execute(script)
                 if version == _WITHOUT_KINDS:
                     _encode_again(database, links_table)
-                database.execute(f"PRAGMA user_version = {version + 1}")
+                database.execute(f"PRAGMA user_version = {following}")
 
 
 def _encode_again(database: Database, table: str) -> None:

@@ -235,22 +235,11 @@ CONTROL = FileKind(
     """,
 )
 
-HOST_JOURNAL = """
-    CREATE TABLE claimed (
-        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, count INTEGER NOT NULL,
-        hosts TEXT NOT NULL
-    );
-    CREATE TABLE noted (
-        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, name TEXT NOT NULL,
-        budgets TEXT NOT NULL
-    );
-"""
-
 HOSTS = FileKind(
     "host memory",
     0x6D6E686D,  # "mnhm"
-    2,  # 1: without a journal
-    f"""
+    2,
+    """
     CREATE TABLE hosts (
         host TEXT PRIMARY KEY NOT NULL,
         delay_s REAL NOT NULL, floor_s REAL NOT NULL, allowance REAL NOT NULL,
@@ -277,7 +266,14 @@ HOSTS = FileKind(
         lease_s REAL NOT NULL, heartbeat_s REAL NOT NULL, silent_s REAL NOT NULL,
         grace_s REAL NOT NULL, turn_s REAL NOT NULL, round_s REAL NOT NULL
     );
-    {HOST_JOURNAL}
+    CREATE TABLE claimed (
+        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, count INTEGER NOT NULL,
+        hosts TEXT NOT NULL
+    );
+    CREATE TABLE noted (
+        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, name TEXT NOT NULL,
+        budgets TEXT NOT NULL
+    );
     """,
 )
 
