@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,7 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.harness.processes import kill_session, session
+
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
@@ -74,14 +76,7 @@ class Command:
 
     def everyone(self) -> list[int]:
         """Return all processes of the run that live, the command first."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with suppress(OSError):
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                        found.append(int(entry.name))
-        return sorted(found, key=lambda pid: (pid != self.process.pid, pid))
+        return session(self.process.pid)
 
     def pss_bytes(self) -> int:
         """Return the proportional memory of all processes of the run."""
@@ -99,9 +94,7 @@ class Command:
 
     def kill(self) -> None:
         """SIGKILL for all of it at once, as a power button would; returns when it is gone."""
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in self.everyone():
-                send(pid, number)
+        kill_session(self.process.pid)
         self.process.wait()
         self.wait_until_gone()
 
@@ -119,9 +112,3 @@ class Command:
                 return False
             time.sleep(0.02)
         return True
-
-
-def send(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)

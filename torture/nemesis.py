@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from .command import ask, send
+from tests.harness.processes import send
+
+from .command import ask
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,8 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.cli.config import (
     RUN_DEFAULTS,
     ConfigError,
@@ -203,7 +202,7 @@ def test_every_option_of_a_run_has_a_default() -> None:
 
 def test_every_option_is_on_the_command_line() -> None:
     """The table, the command and its help list the same options."""
-    text = CliRunner().invoke(app, ["crawl", "--help-all"], env={"COLUMNS": "200"}).stdout
+    text = invoke("crawl", "--help-all", env={"COLUMNS": "200"}).stdout
 
     for option in OPTIONS.values():
         assert option.flag in text.replace("--[no-]", "--")
@@ -216,9 +215,9 @@ def test_config_show_prints_a_file_that_means_the_same(
     monkeypatch.chdir(tmp_path)
     env = {**home, "MANNERLY_MAX_URLS": "5", "MANNERLY_INCLUDE": '*/"é"/* */b'}
 
-    shown = CliRunner().invoke(app, ["config", "show"], env=env)
+    shown = invoke("config", "show", env=env)
     (tmp_path / "mannerly.toml").write_text(shown.stdout, encoding="utf-8")
-    again = CliRunner().invoke(app, ["config", "show"], env=home)
+    again = invoke("config", "show", env=home)
 
     assert shown.exit_code == 0
     assert tomllib.loads(shown.stdout)["include"] == ['*/"é"/*', "*/b"]
@@ -232,9 +231,7 @@ def test_config_show_tells_where_a_value_came_from(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mannerly.toml").write_text("max_depth = 3\n")
 
-    shown = CliRunner().invoke(
-        app, ["config", "show", "--origin"], env={**home, "READY_HEAP_SIZE_LIMIT": "9"}
-    )
+    shown = invoke("config", "show", "--origin", env={**home, "READY_HEAP_SIZE_LIMIT": "9"})
 
     lines = {
         line.partition(" = ")[0]: line.rpartition("# ")[2] for line in shown.stdout.splitlines()
@@ -268,8 +265,8 @@ def test_file_of_init_sets_what_it_says(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     path = user_file(home) if "--user" in words else tmp_path / "mannerly.toml"
 
-    made = CliRunner().invoke(app, ["config", "init", *words])
-    again = CliRunner().invoke(app, ["config", "init", *words])
+    made = invoke("config", "init", *words)
+    again = invoke("config", "init", *words)
     as_it_is = settle(tmp_path, home).given
     above_hosts = path.read_text().partition("# ---- One host")[0]
     path.write_text(re.sub(r"^# ([a-z_]+ = )", r"\1", above_hosts, flags=re.MULTILINE))

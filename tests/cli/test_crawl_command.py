@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.exports.stored_example import PAGES, make_crawl
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.stats import Stats
@@ -18,8 +17,6 @@ from mannerly.crawler.web.scope import ScopeMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from click.testing import Result
 
     from mannerly.crawler.settings import CrawlSettings
 
@@ -71,10 +68,6 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeEngine:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     return fake
-
-
-def invoke(*arguments: object, stdin: str = "") -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments], input=stdin)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.fetch.tiny_proxy import proxy_to
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app
 
 if TYPE_CHECKING:
     import socket
@@ -43,10 +42,6 @@ def _empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-
-
-def invoke(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments], env=env)
 
 
 def crawl(*arguments: object, env: dict[str, str] | None = None) -> Result:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app
 from mannerly.cli.command_line import ANYWHERE, _with_place
 from mannerly.cli.listening import address
 
@@ -29,7 +28,7 @@ def test_server_without_its_client_is_refused_in_a_sentence(
     monkeypatch.chdir(str(tmp_path))
     monkeypatch.setattr("mannerly.extras.find_spec", lambda _name: None)
 
-    outcome = CliRunner().invoke(app, words)
+    outcome = invoke(*words)
 
     assert outcome.exit_code == 2, outcome.output
     assert "needs the package redis: in a clone of mannerly, pip install '.[redis]'" in (
@@ -41,7 +40,7 @@ def test_client_that_is_too_old_is_refused_in_a_sentence(monkeypatch: pytest.Mon
     """It would fail with a traceback at its first command."""
     monkeypatch.setattr("mannerly.extras.version", lambda _name: "4.6.0")
 
-    outcome = CliRunner().invoke(app, ["status", SERVER, "--crawl", "a"])
+    outcome = invoke("status", SERVER, "--crawl", "a")
 
     assert outcome.exit_code == 2, outcome.output
     assert "needs the package redis 5 or newer, and 4.6.0 is installed: " in outcome.stderr

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app, installation
+from mannerly.cli import installation
 from mannerly.cli.data_dir import default_location
 from mannerly.cli.seeds import read_sources
 from mannerly.crawler.fetch import libcurl
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 PAGES = routes({"/": answer(b"<title>Home</title>", "200 OK", "Content-Type: text/html")})
 QUICK = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited", "--processes", "1")
@@ -28,10 +24,6 @@ def _empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 # ---------------------------------------------------------------------- the directory

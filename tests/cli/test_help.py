@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 from mannerly.cli import app
 from mannerly.cli.help import topics
@@ -23,7 +23,7 @@ NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
 
 
 def shown(*arguments: str) -> str:
-    outcome = CliRunner().invoke(app, list(arguments), env=NARROW)
+    outcome = invoke(*arguments, env=NARROW)
     assert outcome.exit_code == 0, outcome.output
     return outcome.stdout
 
@@ -104,7 +104,7 @@ def test_topic_is_short_and_true(topic: str) -> None:
 def test_help_without_a_topic_lists_them() -> None:
     """Each with its first line; a command is explained, too; a typo is met with the right name."""
     text = shown("help")
-    wrong = CliRunner().invoke(app, ["help", "politness"])
+    wrong = invoke("help", "politness")
 
     assert all(f"  {topic}" in text for topic in topics())
     assert {"politeness", "resume", "exit-codes", "config", "proxy", "robots"} <= set(topics())

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import make_crawl
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.model import Now
 from mannerly.crawler.store import host_memory_location, open_host_memory
 from mannerly.crawler.store.host_memory import Holder, HostBudget
@@ -20,7 +19,6 @@ from mannerly.politeness.pace import Lesson
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
 
 HOST = "a.example"
 
@@ -37,10 +35,6 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lesson = Lesson(delay_s=0.5, floor_s=0.25)
         memory.leave("1", [HostBudget(HOST, lesson, learned_s_ago=7200.0)], now)
     return path
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def test_host_show_says_where_a_lesson_came_from(tmp_path: Path, memory: Path) -> None:

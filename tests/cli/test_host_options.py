@@ -7,10 +7,9 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness.commands import invoke
 from tests.politeness.cases import case
-from typer.testing import CliRunner
 
-from mannerly.cli import app
 from mannerly.cli.config import resolve
 from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.table import FIELDS, OPTIONS
@@ -23,7 +22,6 @@ from mannerly.politeness.settings import groups
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
 
 HOST = "example.org"
 
@@ -68,10 +66,6 @@ def in_core(name: str, settings: Settings) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
     return 1 / value if OPTIONS[name].is_inverse else value
-
-
-def mannerly(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments], env=env)
 
 
 # ---------------------------------------------------------------------- every setting
@@ -150,11 +144,11 @@ def test_config_show_names_the_winner_of_each_option_of_a_host(tmp_path: Path) -
     (tmp_path / "mannerly.toml").write_text(f'[host."{HOST.upper()}"]\ndelay = 2\nper-host = 3\n')
     env = {"MANNERLY_HOST": f"{HOST}:delay=3 [::1]:8080:max_rate=unlimited"}
 
-    shown = mannerly("config", "show", "--origin", env=env)
-    as_json = json.loads(mannerly("config", "show", "--origin", "--json", env=env).stdout)
-    plain = mannerly("config", "show", env=env).stdout
+    shown = invoke("config", "show", "--origin", env=env)
+    as_json = json.loads(invoke("config", "show", "--origin", "--json", env=env).stdout)
+    plain = invoke("config", "show", env=env).stdout
     (tmp_path / "mannerly.toml").write_text(plain)
-    again = mannerly("config", "show").stdout
+    again = invoke("config", "show").stdout
 
     assert tomllib.loads(shown.stdout)["host"] == {
         HOST: {"delay": 3, "per_host": 3, "breaker_open": 9},
@@ -203,7 +197,7 @@ def test_mistake_in_a_file_is_refused_with_the_right_name(
     """File, key, value, what is allowed; nothing is ignored."""
     (tmp_path / "mannerly.toml").write_text(text)
 
-    outcome = mannerly("config", "show")
+    outcome = invoke("config", "show")
 
     assert outcome.exit_code == 2
     assert words in outcome.stderr
@@ -222,7 +216,7 @@ def test_mistake_in_a_file_is_refused_with_the_right_name(
 )
 def test_mistake_on_the_command_line_names_the_entry(entry: str, words: str) -> None:
     """Nothing is fetched."""
-    outcome = mannerly("crawl", "http://site.example/", "--host", entry)
+    outcome = invoke("crawl", "http://site.example/", "--host", entry)
 
     assert outcome.exit_code == 2
     assert words in outcome.stderr
@@ -240,10 +234,10 @@ def test_host_of_a_table_is_crawled_at_its_own_pace(tmp_path: Path) -> None:
             f'[host."{slow}"]\ndelay = 0.5\n'
         )
         options = ("--data-dir", "mine", "--processes", "1", "--seeding-strategy", "none")
-        first = mannerly("crawl", *web.seeds(), *options, "--max-urls", "5")
+        first = invoke("crawl", *web.seeds(), *options, "--max-urls", "5")
         (tmp_path / "mannerly.toml").unlink()
-        again = mannerly("resume", "mine")
-        shown = mannerly("host", "show", "mine", slow)
+        again = invoke("resume", "mine")
+        shown = invoke("host", "show", "mine", slow)
         slowly, quickly = (gaps_s(web.log_of(f"plain-{number}")) for number in range(2))
 
     assert (first.exit_code, again.exit_code) == (0, 0)
@@ -260,7 +254,7 @@ def test_unknown_host_of_a_table_is_named(tmp_path: Path) -> None:
         host = seed.split("/")[2]
         other = f"{host[:-1]}{9 - int(host[-1])}"
 
-        outcome = mannerly("crawl", seed, "--host", f"{other}:delay=5", "--data-dir", "mine")
+        outcome = invoke("crawl", seed, "--host", f"{other}:delay=5", "--data-dir", "mine")
 
     assert outcome.exit_code == 0
     assert f"Hosts with options of their own, but without a seed: {other}" in outcome.stderr

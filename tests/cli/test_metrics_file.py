@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.test_endings import HTML, QUICK, run
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
-from tests.programs import program
+from tests.harness.programs import program
 
 from mannerly.cli.metrics_file import MetricsFile
 from mannerly.cli.watchers import together

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.archive_site import ANSWERS, Answer, archive_site
-from typer.testing import CliRunner
-
-from mannerly.cli import app
+from tests.harness.commands import invoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from click.testing import Result
 
 PACE = ("--strategy", "fixed", "--delay", "0.001", "--max-rate", "unlimited", "--processes", "1")
 TEXT = b"<p>A page that is long enough to be worth a revisit when it comes again.</p>" * 30
@@ -31,26 +28,22 @@ def site(pages: int) -> dict[str, Answer]:
     }
 
 
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
 def crawl(url: str, data_dir: Path) -> None:
     words = [url, "--data-dir", data_dir, "--keep-bodies", *PACE, "--segment-size", "20000", "-q"]
-    ended = run("crawl", *words)
+    ended = invoke("crawl", *words)
     assert ended.exit_code == 0, ended.output
 
 
 def exported(data_dir: Path, tmp_path: Path) -> list[dict[str, object]]:
     target = tmp_path / "pages.jsonl"
-    assert run("export", data_dir, "-o", target).exit_code == 0
+    assert invoke("export", data_dir, "-o", target).exit_code == 0
     return [json.loads(line) for line in target.read_text("utf-8").splitlines()]
 
 
 def archived(data_dir: Path, tmp_path: Path) -> Counter[str]:
     """How often each URL has an answer in the exported archive, which must be clean."""
     target = tmp_path / "site.warc.gz"
-    assert run("export", data_dir, "-o", target).exit_code == 0
+    assert invoke("export", data_dir, "-o", target).exit_code == 0
     bin_dir = Path(sys.executable).parent
     checked = subprocess.run([bin_dir / "warcio", "check", target], check=False, timeout=60)
     assert checked.returncode == 0
@@ -90,15 +83,15 @@ def test_answers_that_a_power_cut_took_are_fetched_again(
         before = exported(data_dir, tmp_path)
         segment = max(data_dir.glob("*.warc.gz"), key=lambda file: file.stat().st_mtime_ns)
         damage(segment)
-        refused = run("resume", data_dir)
-        examined = run("doctor", data_dir)
-        repaired = run("doctor", "--repair", data_dir)
+        refused = invoke("resume", data_dir)
+        examined = invoke("doctor", data_dir)
+        repaired = invoke("doctor", "--repair", data_dir)
         kept = exported(data_dir, tmp_path)
         listed = segment.with_name(segment.name.replace(".warc.gz", ".lost"))
         lost = set(listed.read_text().splitlines())
-        resumed = run("resume", data_dir)
+        resumed = invoke("resume", data_dir)
         asked = len(served.requests)
-        tried = run("retry", data_dir, "--missing")
+        tried = invoke("retry", data_dir, "--missing")
         again = {request.split(b" ", 2)[1].decode() for request in served.requests[asked:]}
 
         assert examined.exit_code == 4
@@ -116,8 +109,8 @@ def test_answers_that_a_power_cut_took_are_fetched_again(
         assert after == dict.fromkeys([row["url"] for row in before], 1)
         pages = exported(data_dir, tmp_path)
         assert [row["url"] for row in pages] == [row["url"] for row in before]
-        assert run("doctor", data_dir).exit_code == 0
-        assert "nothing to fetch again" in run("retry", data_dir, "--missing").output
+        assert invoke("doctor", data_dir).exit_code == 0
+        assert "nothing to fetch again" in invoke("retry", data_dir, "--missing").output
 
 
 def test_damage_in_the_middle_costs_its_own_page(tmp_path: Path) -> None:
@@ -131,11 +124,11 @@ def test_damage_in_the_middle_costs_its_own_page(tmp_path: Path) -> None:
             file.seek(middle)
             file.write(b"\xff" * 20)
 
-        examined = run("doctor", data_dir)
-        repaired = run("doctor", "--repair", data_dir)
+        examined = invoke("doctor", data_dir)
+        repaired = invoke("doctor", "--repair", data_dir)
         lost = segment.with_name("shard-0-1.lost").read_text().splitlines()
         asked = len(served.requests)
-        tried = run("retry", data_dir, "--missing")
+        tried = invoke("retry", data_dir, "--missing")
 
         assert (examined.exit_code, repaired.exit_code, tried.exit_code) == (4, 0, 0)
         assert len(lost) == 1
@@ -146,9 +139,9 @@ def test_nothing_can_be_missing_where_nothing_is_kept(tmp_path: Path) -> None:
     """The message names the option."""
     data_dir = tmp_path / "crawl"
     with archive_site(ANSWERS) as served:
-        run("crawl", served.url, "--data-dir", data_dir, *PACE, "-q")
+        invoke("crawl", served.url, "--data-dir", data_dir, *PACE, "-q")
 
-        tried = run("retry", data_dir, "--missing")
+        tried = invoke("retry", data_dir, "--missing")
 
     assert tried.exit_code == 2
     assert "--keep-bodies" in tried.output

@@ -13,9 +13,7 @@ from cryptography import x509
 from tests.crawler.fetch.certificates import Authority, Certificate
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.fetch.tiny_proxy import proxy_to
-from typer.testing import CliRunner
-
-from mannerly.cli import app
+from tests.harness.commands import invoke
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -37,10 +35,6 @@ def _empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def valid(tmp_path: Path) -> Certificate:
     return Authority(tmp_path).certificate(HERE)
-
-
-def invoke(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments], env=env)
 
 
 def crawl(seed: str, *options: object) -> Result:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.crawler.control.steering import Running, until_requests
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
-from tests.crawler.runtime.harness import PATIENCE_S, ROOT, eventually
+from tests.harness.commands import ROOT
+from tests.harness.waiting import PATIENCE_S, eventually
 
 from mannerly.cli.endings import next_command, resume_command
 from mannerly.cli.retry import retry_command

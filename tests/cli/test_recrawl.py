@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import shared_url
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
+from tests.harness.waiting import eventually
 
 import mannerly
-from mannerly.cli import app
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ def test_a_summary_counts_what_came(site: Site, tmp_path: Path) -> None:
     place = tmp_path / "crawl"
     crawl(site, place)
 
-    ran = CliRunner().invoke(app, ["recrawl", str(place), "--json"])
+    ran = invoke("recrawl", str(place), "--json")
     result = json.loads(ran.stdout)
 
     assert ran.exit_code == 0, ran.output
@@ -191,7 +190,7 @@ def test_an_unchanged_page_keeps_its_archived_answer(site: Site, tmp_path: Path)
     site.versions["/p3"] = 2
     recrawl(place)
 
-    ran = CliRunner().invoke(app, ["export", str(place), "-o", str(out), "--content", "html"])
+    ran = invoke("export", str(place), "-o", str(out), "--content", "html")
 
     assert ran.exit_code == 0, ran.output
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -253,7 +252,7 @@ def test_a_page_that_cannot_be_compared_is_unclear(site: Site, tmp_path: Path) -
     crawl(site, place)
     site.nonce += 1
 
-    ran = CliRunner().invoke(app, ["recrawl", str(place)])
+    ran = invoke("recrawl", str(place))
     first = changes(records(place))
     site.nonce += 1
     second = changes(recrawl(place))
@@ -357,8 +356,8 @@ def test_the_command_says_what_changed_and_exports_it(site: Site, tmp_path: Path
     crawl(site, place)
     site.versions |= {"/p3": 2, "/new": 1}
 
-    ran = CliRunner().invoke(app, ["recrawl", str(place)])
-    exported = CliRunner().invoke(app, ["export", str(place), "-o", str(out), "--changed"])
+    ran = invoke("recrawl", str(place))
+    exported = invoke("export", str(place), "-o", str(out), "--changed")
 
     assert ran.exit_code == exported.exit_code == 0, ran.output + exported.output
     assert "1 new, 2 changed, 0 removed, 39 same" in ran.stderr
@@ -379,7 +378,7 @@ def _lose_an_answer(place: Path, lost: str) -> None:
     with (place / at.segment).open("r+b") as file:
         file.seek(at.offset + 20)
         file.write(b"\0" * 8)
-    repaired = CliRunner().invoke(app, ["doctor", "--repair", str(place)])
+    repaired = invoke("doctor", "--repair", str(place))
     assert repaired.exit_code == 0, repaired.output
 
 
@@ -408,7 +407,7 @@ def test_a_lost_answer_that_comes_back_changes_nothing_else(site: Site, tmp_path
     _lose_an_answer(place, "/p3")
     site.log.clear()
 
-    retried = CliRunner().invoke(app, ["retry", str(place), "--missing", "-q"])
+    retried = invoke("retry", str(place), "--missing", "-q")
 
     assert retried.exit_code == 0, retried.output
     assert [(path, status) for path, status, _ in site.log] == [("/p3", 200)]
@@ -425,7 +424,7 @@ def test_a_lost_answer_of_a_first_crawl_leaves_its_page_new(site: Site, tmp_path
         _lose_an_answer(place, path)
     site.statuses = {"/p5": 503}
 
-    CliRunner().invoke(app, ["retry", str(place), "--missing", "-q"])
+    invoke("retry", str(place), "--missing", "-q")
 
     found = records(place)
     assert (found["/p3"].change, found["/p3"].previous_status) == ("new", None)

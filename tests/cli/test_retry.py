@@ -11,11 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
+from tests.harness.waiting import eventually
 
 import mannerly
-from mannerly.cli import app
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -93,16 +92,12 @@ def site() -> Iterator[Site]:
         yield made
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
-
-
 def total(directory: Path) -> dict[str, int]:
-    return json.loads(run("status", directory, "--json").stdout)["total"]
+    return json.loads(invoke("status", directory, "--json").stdout)["total"]
 
 
 def exported(directory: Path, *flags: str) -> list[dict[str, object]]:
-    outcome = run("export", directory, "-o", "-", *flags)
+    outcome = invoke("export", directory, "-o", "-", *flags)
     return [json.loads(line) for line in outcome.stdout.splitlines()]
 
 
@@ -121,17 +116,17 @@ def crawled(site: Site, directory: Path) -> str:
 
 
 def state_of(directory: Path, url: str) -> str:
-    return json.loads(run("explain", directory, url, "--json").stdout)["state"]
+    return json.loads(invoke("explain", directory, url, "--json").stdout)["state"]
 
 
 def test_a_seed_that_cannot_be_reached_is_tried_at_every_run(site: Site, tmp_path: Path) -> None:
     """Every run exits 3 until a seed could be fetched, and then the crawl is as if never cut."""
     ending = crawled(site, tmp_path / "c")
-    codes = [run("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
+    codes = [invoke("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
     given_up = state_of(tmp_path / "c", site.url)
     site.start()
 
-    codes += [run("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
+    codes += [invoke("resume", tmp_path / "c", "-q").exit_code for _ in range(2)]
 
     assert ending == "no_seed"
     assert codes == [3, 3, 0, 0]
@@ -151,9 +146,9 @@ def test_failed_pages_are_tried_again_when_asked(site: Site, tmp_path: Path) -> 
     site.broken = set()
     asked = Counter(site.requests)
 
-    resumed = run("resume", tmp_path / "c", "-q").exit_code
+    resumed = invoke("resume", tmp_path / "c", "-q").exit_code
     untouched = Counter(site.requests)
-    outcome = run("retry", tmp_path / "c", "--failed", "-q")
+    outcome = invoke("retry", tmp_path / "c", "--failed", "-q")
 
     assert (before["fetched"], before["failed"], state, len(errors)) == (3, 1, "failed", 1)
     assert (resumed, untouched) == (0, asked)
@@ -169,11 +164,11 @@ def test_a_host_that_was_given_up_gets_its_queue_back(site: Site, tmp_path: Path
     site.broken = {"/a", "/b", "/c"}
     crawled(site, tmp_path / "c")
     before = total(tmp_path / "c")
-    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    (host,) = json.loads(invoke("hosts", tmp_path / "c", "--json").stdout)
     rows = exported(tmp_path / "c", "--include-skipped")
     site.broken = set()
 
-    outcome = run("retry", tmp_path / "c", "--host", site.url, "-q")
+    outcome = invoke("retry", tmp_path / "c", "--host", site.url, "-q")
 
     assert (before["failed"], before["given_up"], before["skipped"]) == (1, 2, 0)
     assert (host["failed"], host["given_up"]) == (1, 2)
@@ -183,7 +178,7 @@ def test_a_host_that_was_given_up_gets_its_queue_back(site: Site, tmp_path: Path
     assert outcome.exit_code == 0, outcome.stderr
     after = total(tmp_path / "c")
     assert (after["fetched"], after["failed"], after["given_up"]) == (4, 0, 0)
-    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    (host,) = json.loads(invoke("hosts", tmp_path / "c", "--json").stdout)
     assert (host["fetched"], host["failed"], host["retired"]) == (4, 0, None)
 
 
@@ -194,9 +189,9 @@ def test_a_host_is_revived_by_other_words_too(site: Site, tmp_path: Path, word: 
     site.broken = {"/a", "/b", "/c"}
     crawled(site, tmp_path / "c")
     site.broken = set()
-    run("host", word, tmp_path / "c", site.url)
+    invoke("host", word, tmp_path / "c", site.url)
 
-    run("resume", tmp_path / "c", "-q")
+    invoke("resume", tmp_path / "c", "-q")
 
     after = total(tmp_path / "c")
     assert (after["fetched"], after["failed"], after["given_up"]) == (3, 1, 0)
@@ -228,7 +223,7 @@ def test_a_running_crawl_tries_again_at_once(site: Site, tmp_path: Path) -> None
 
 def test_a_retry_needs_a_crawl(tmp_path: Path) -> None:
     """A wrong directory is a usage error."""
-    assert run("retry", tmp_path).exit_code == 2
+    assert invoke("retry", tmp_path).exit_code == 2
 
 
 def test_the_numbers_agree_wherever_they_are_shown(site: Site, tmp_path: Path) -> None:
@@ -236,9 +231,9 @@ def test_the_numbers_agree_wherever_they_are_shown(site: Site, tmp_path: Path) -
     site.start()
     site.broken = {"/b"}
     crawled(site, tmp_path / "c")
-    result = json.loads(run("retry", tmp_path / "c", "--given-up", "--json").stdout)
+    result = json.loads(invoke("retry", tmp_path / "c", "--given-up", "--json").stdout)
     after = total(tmp_path / "c")
-    (host,) = json.loads(run("hosts", tmp_path / "c", "--json").stdout)
+    (host,) = json.loads(invoke("hosts", tmp_path / "c", "--json").stdout)
     records = exported(tmp_path / "c")
 
     assert (after["fetched"], after["failed"], after["given_up"]) == (3, 1, 0)
@@ -251,7 +246,7 @@ def test_the_numbers_agree_wherever_they_are_shown(site: Site, tmp_path: Path) -
 def test_what_is_left_is_the_same_everywhere(site: Site, tmp_path: Path) -> None:
     """A run that ends early says as many queued URLs as `status` does."""
     site.start()
-    outcome = run(
+    outcome = invoke(
         *("crawl", site.url, "--data-dir", tmp_path / "c", "--max-urls", 2, "--json", "-q"),
         *("--seeding-strategy", "none", "--max-rate", "unlimited"),
     )
@@ -278,7 +273,7 @@ def test_a_page_that_ended_in_an_error_or_a_refusal_is_tried_again(
     records = {record["url"]: record["status"] for record in exported(directory)}
     site.statuses.clear()
 
-    done = run("retry", directory, "--failed")
+    done = invoke("retry", directory, "--failed")
 
     assert (before["fetched"], before["failed"]) == (3, 1)
     assert state == "failed"
@@ -290,7 +285,7 @@ def test_a_page_that_ended_in_an_error_or_a_refusal_is_tried_again(
 def command(site: Site, directory: Path, *more: str) -> Result:
     fast = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited", "--memory", "none")
     options = ("--data-dir", directory, "--seeding-strategy", "none", *fast, *more)
-    return run("crawl", site.url, *options)
+    return invoke("crawl", site.url, *options)
 
 
 def test_a_seed_that_was_not_found_is_asked_for_again(site: Site, tmp_path: Path) -> None:
@@ -320,7 +315,7 @@ def test_a_seed_that_asks_for_a_login_gets_it(site: Site, tmp_path: Path, name: 
     done = (
         command(site, directory, "--auth", login)
         if name == "crawl"
-        else run("retry", directory, "--auth", login)
+        else invoke("retry", directory, "--auth", login)
     )
 
     assert first.exit_code == 3
@@ -339,7 +334,9 @@ def test_one_of_several_seeds_that_gave_no_page_is_asked_for_again(
     fast = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited", "--memory", "none")
 
     for _ in range(2):
-        run("crawl", *seeds, "--data-dir", tmp_path / "crawl", "--seeding-strategy", "none", *fast)
+        invoke(
+            "crawl", *seeds, "--data-dir", tmp_path / "crawl", "--seeding-strategy", "none", *fast
+        )
 
     assert [site.requests[path] for path in PAGES] == [1, 2, 1, 1]
 
@@ -354,7 +351,7 @@ def test_a_login_cannot_be_given_to_a_crawl_that_runs(site: Site, tmp_path: Path
         crawl.start()
         eventually(lambda: site.requests["/"] > 0)
 
-        done = run("retry", tmp_path / "crawl", "--auth", "a.example=me:secret")
+        done = invoke("retry", tmp_path / "crawl", "--auth", "a.example=me:secret")
         site.slow["/"].set()
         crawl.wait()
 

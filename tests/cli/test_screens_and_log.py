@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.control.steering import DIR, Said, Shell, until_requests
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
-from tests.crawler.runtime.harness import eventually, page_requests
+from tests.crawler.runtime.harness import page_requests
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.standing import HostStatus

@@ -8,9 +8,8 @@ from contextlib import closing
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.store import create_crawl, in_server, open_crawl
 from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.contract import new_manifest
@@ -25,7 +24,7 @@ def test_a_damaged_crawl_does_not_hide_the_others(is_json: bool) -> None:
         with server.client() as client:
             client.hset("mannerly:{damaged:0}:n", "a.example", "many")
 
-        outcome = CliRunner().invoke(app, ["status", server.url, *(["--json"] if is_json else [])])
+        outcome = invoke("status", server.url, *(["--json"] if is_json else []))
 
     assert outcome.exit_code == 4
     assert "sound" in outcome.stdout
@@ -39,9 +38,9 @@ def test_a_name_is_shown_as_it_is_given() -> None:
     with LocalServer() as server:
         create_crawl(in_server(server.url, "näws/2026:1"), new_manifest(2)).close()
 
-        listed = CliRunner().invoke(app, ["status", server.url])
+        listed = invoke("status", server.url)
         words = listed.stdout.splitlines()[1].split()
-        found = CliRunner().invoke(app, ["status", server.url, "--crawl", words[0]])
+        found = invoke("status", server.url, "--crawl", words[0])
 
     assert words[0] == "näws/2026:1"
     assert found.exit_code == 0
@@ -50,7 +49,7 @@ def test_a_name_is_shown_as_it_is_given() -> None:
 def test_a_server_without_crawls_is_said_to_have_none() -> None:
     """With the command that makes one."""
     with LocalServer() as server:
-        listed = CliRunner().invoke(app, ["status", server.url])
+        listed = invoke("status", server.url)
 
     assert listed.exit_code == 0
     assert f"no crawl in {server.url} yet: mannerly crawl SEED --redis-url" in listed.stderr
@@ -59,7 +58,7 @@ def test_a_server_without_crawls_is_said_to_have_none() -> None:
 def test_a_database_that_a_server_does_not_have_is_named() -> None:
     """It is a mistake in the URL: exit code 2."""
     with LocalServer() as server:
-        listed = CliRunner().invoke(app, ["status", server.url.replace("/0", "/99")])
+        listed = invoke("status", server.url.replace("/0", "/99"))
 
     assert listed.exit_code == 2
     assert "has no database 99" in listed.stderr
@@ -70,9 +69,7 @@ def test_a_misspelled_directory_does_not_make_pages_lost() -> None:
     with LocalServer() as server:
         create_crawl(f"{server.url}#news", new_manifest(2)).close()
 
-        tried = CliRunner().invoke(
-            app, ["retry", server.url, "--crawl", "news", "--missing", "--data-dir", "nowhere"]
-        )
+        tried = invoke("retry", server.url, "--crawl", "news", "--missing", "--data-dir", "nowhere")
         with closing(open_crawl(f"{server.url}#news")) as crawl:
             orders = crawl.orders()
 
@@ -86,10 +83,8 @@ def test_what_is_not_there_is_said_with_what_to_do() -> None:
     with LocalServer() as server:
         create_crawl(f"{server.url}#news", new_manifest(2)).close()
 
-        missing = CliRunner().invoke(app, ["status", server.url, "--crawl", "nwes"])
-        folder = CliRunner().invoke(
-            app, ["export", server.url, "--crawl", "news", "--data-dir", "nowhere", "-o", "-"]
-        )
+        missing = invoke("status", server.url, "--crawl", "nwes")
+        folder = invoke("export", server.url, "--crawl", "news", "--data-dir", "nowhere", "-o", "-")
 
     assert (missing.exit_code, folder.exit_code) == (2, 0)  # no page was fetched yet
     assert missing.stderr.endswith(f"`mannerly status {server.url}` lists the crawls there\n")
@@ -105,7 +100,7 @@ def test_status_counts_the_workers_of_a_crawl() -> None:
                 card = WorkerCard(f"w{number}", "here", 4711 + number, [], 0, time.time())
                 assert store.fleet is not None
                 store.fleet.renew(card, now=0.0)
-                shown.append(CliRunner().invoke(app, ["status", server.url, "--crawl", "x"]).stdout)
+                shown.append(invoke("status", server.url, "--crawl", "x").stdout)
 
     assert " (pid 4711), " in shown[0]
     assert " (2 workers), " in shown[1]

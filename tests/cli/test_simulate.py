@@ -4,9 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
-
-from mannerly.cli import app
+from tests.harness.commands import invoke
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,13 +32,13 @@ FIGURES = {
 }
 
 
-def invoke(*arguments: str, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, ["simulate", "--seconds", "90", *arguments], env=env)
+def simulate(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return invoke("simulate", "--seconds", "90", *arguments, env=env)
 
 
 def test_json_holds_every_figure() -> None:
     """The shell gets what `run` returns, and what was run."""
-    outcome = invoke("--server", "bucket:5:10", "--strategy", "aimd", "--seed", "3", "--json")
+    outcome = simulate("--server", "bucket:5:10", "--strategy", "aimd", "--seed", "3", "--json")
 
     value = json.loads(outcome.stdout)
     assert outcome.exit_code == 0
@@ -51,15 +49,15 @@ def test_json_holds_every_figure() -> None:
 
 def test_json_is_repeated_by_its_seed() -> None:
     """The same command prints the same bytes."""
-    first = invoke("--server", "fixed:60:20", "--json")
-    second = invoke("--server", "fixed:60:20", "--json")
+    first = simulate("--server", "fixed:60:20", "--json")
+    second = simulate("--server", "fixed:60:20", "--json")
 
     assert first.stdout == second.stdout
 
 
 def test_without_json_the_rate_is_drawn() -> None:
     """A person gets a picture and the figures worth reading, without escape sequences."""
-    outcome = invoke("--server", "bucket:5:10")
+    outcome = simulate("--server", "bucket:5:10")
 
     assert outcome.exit_code == 0
     assert "█" in outcome.stdout
@@ -71,7 +69,7 @@ def test_plot_writes_an_svg(tmp_path: Path) -> None:
     """`--plot` leaves a file, and stdout stays what it would have been."""
     drawing = tmp_path / "run.svg"
 
-    outcome = invoke("--json", "--plot", str(drawing))
+    outcome = simulate("--json", "--plot", str(drawing))
 
     assert drawing.read_text(encoding="utf-8").startswith("<svg ")
     assert json.loads(outcome.stdout)["strategy"] == "learned"
@@ -79,8 +77,8 @@ def test_plot_writes_an_svg(tmp_path: Path) -> None:
 
 def test_compare_shows_all_strategies() -> None:
     """One row per strategy; with `--json` one object per strategy."""
-    table = invoke("--compare")
-    objects = invoke("--compare", "--json")
+    table = simulate("--compare")
+    objects = simulate("--compare", "--json")
 
     names = ["learned", "linear", "aimd", "gradient", "fixed"]
     assert [line.split()[0] for line in table.stdout.splitlines()[3:]] == names
@@ -100,7 +98,7 @@ def test_compare_shows_all_strategies() -> None:
 )
 def test_mistake_is_one_sentence_and_exit_code_two(arguments: tuple[str, ...], words: str) -> None:
     """Errors go to stderr, name the mistake, and leave stdout empty."""
-    outcome = invoke(*arguments)
+    outcome = simulate(*arguments)
 
     assert outcome.exit_code == 2
     assert words in outcome.stderr
@@ -110,21 +108,21 @@ def test_mistake_is_one_sentence_and_exit_code_two(arguments: tuple[str, ...], w
 
 def test_ceiling_below_the_servers_limit_is_pointed_out() -> None:
     """A run that cannot reach the limit says why, on stderr."""
-    outcome = invoke("--server", "bucket:30:30", "--max-rate", "4")
+    outcome = simulate("--server", "bucket:30:30", "--max-rate", "4")
 
     assert "--max-rate is 4 requests/s, below the server's limit" in outcome.stderr
 
 
 def test_options_come_from_the_environment() -> None:
     """Every long option has a variable, without the command's name in it."""
-    outcome = invoke("--json", env={"MANNERLY_STRATEGY": "fixed", "MANNERLY_MAX_RATE": "3"})
+    outcome = simulate("--json", env={"MANNERLY_STRATEGY": "fixed", "MANNERLY_MAX_RATE": "3"})
 
     assert json.loads(outcome.stdout)["strategy"] == "fixed"
 
 
 def test_version_is_printed() -> None:
     """`--version` names the product and its version."""
-    outcome = CliRunner().invoke(app, ["--version"])
+    outcome = invoke("--version")
 
     assert outcome.exit_code == 0
     assert outcome.stdout.startswith("mannerly ")

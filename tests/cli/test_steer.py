@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import SHARDING, make_crawl
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.control import (
     AddSeeds,
     Exclude,
@@ -43,10 +42,6 @@ HOST = "a.example"  # has a record and a queue
 @pytest.fixture
 def crawl(tmp_path: Path) -> Path:
     return make_crawl(tmp_path / "crawl")
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def orders(crawl: Path) -> list[Control]:
@@ -187,7 +182,7 @@ def test_seeds_are_read_from_files_and_standard_input(crawl: Path, tmp_path: Pat
     (tmp_path / "none.txt").write_text("# nothing\n")
 
     added = invoke("add", crawl, tmp_path / "more.txt")
-    piped = CliRunner().invoke(app, ["add", str(crawl), "-"], input="https://d.example/\n")
+    piped = invoke("add", str(crawl), "-", stdin="https://d.example/\n")
     nothing = invoke("add", crawl, tmp_path / "none.txt")
 
     assert added.stderr.startswith(f"Added 2 seeds to {crawl}")

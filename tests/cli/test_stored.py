@@ -20,9 +20,8 @@ from tests.exports.stored_example import (
     make_crawl,
     page,
 )
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.control import HostForget, Pause, Unpause
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, HostRecord, RobotsRecord
@@ -32,16 +31,10 @@ from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCar
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
-
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> Path:
     return make_crawl(tmp_path / "crawl")
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def test_status_adds_the_shards_up(crawl: Path) -> None:

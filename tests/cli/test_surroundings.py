@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import zlib
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,9 @@ import pytest
 from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app
 from mannerly.cli.config import resolve
 from mannerly.cli.seeds import SeedError, read_seeds
 from mannerly.cli.terminal import json_escaped, plain
@@ -450,10 +448,9 @@ def test_text_of_local_files_reaches_no_terminal_raw(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    invoke = partial(CliRunner().invoke, app)
 
     outcomes = [
-        invoke(words)
+        invoke(*words)
         for words in (
             ("crawl", nasty),
             ("crawl", f"{nasty}.txt"),
@@ -482,7 +479,7 @@ def test_text_of_local_files_reaches_no_terminal_raw(
         f"[tool]\n{quoted} = {quoted}",
     ):
         config.write_text(text)
-        outcomes += [invoke(("config", "show")), invoke(("config", "show", "--json"))]
+        outcomes += [invoke("config", "show"), invoke("config", "show", "--json")]
 
     assert [each.stdout + each.stderr for each in outcomes if not _is_clean(each)] == []
     assert _is_clean(run(tmp_path, "status", nasty, f"--{nasty}"))  # an error of the parser

@@ -8,9 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.crawler.fetch.raw_server import RawServer, answer
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.store import open_crawl
 from mannerly.crawler.web.priority import is_held_back
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
-    from click.testing import Result
 
 REAL = 50
 PACE = ("--strategy", "fixed", "--delay", "0.001", "--max-rate", "unlimited")
@@ -37,10 +35,6 @@ def calendar(connection: socket.socket, path: str) -> bool:
     body = f"<title>{path}</title>" + "".join(f"<a href={link}>x</a>" for link in links)
     connection.sendall(answer(body.encode(), "200 OK", "Content-Type: text/html"))
     return True
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def test_what_is_held_back_is_said(tmp_path: Path) -> None:

@@ -15,10 +15,9 @@ import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.fleet.fleet_world import run as process
 from tests.crawler.store.valkey_server import LocalServer
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app
 from mannerly.crawler.model import Now
 from mannerly.crawler.store import crawls_in, open_host_memory
 from mannerly.crawler.store.host_memory import Holder, HostBudget
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from click.testing import Result
 
 FAST = ("--strategy", "fixed", "--delay", "0.001", "--max-rate", "unlimited")
 PLAIN = (*FAST, "--seeding-strategy", "none", "--memory", "none")
@@ -37,10 +35,6 @@ PAGES = {
     "/": b'<link rel=stylesheet href="/main.css"><a href="/library/re.html">re</a>',
     "/library/re.html": b'<link rel=stylesheet href="/main.css">text',
 }
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in words])
 
 
 def serve(connection: socket.socket, path: str) -> bool:
@@ -58,14 +52,14 @@ def site() -> Iterator[RawServer]:
 
 
 def explained(directory: Path, url: str) -> dict[str, str]:
-    done = run("explain", directory, url, "--json")
+    done = invoke("explain", directory, url, "--json")
     assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_explain_takes_a_path_of_a_seeds_host(site: RawServer, tmp_path: Path) -> None:
     """Also with a dot in it: a path is no host."""
-    run("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
+    invoke("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
 
     found = explained(tmp_path / "crawl", "/library/re.html")
     unknown = explained(tmp_path / "crawl", "/library/none.html")
@@ -76,7 +70,7 @@ def test_explain_takes_a_path_of_a_seeds_host(site: RawServer, tmp_path: Path) -
 
 def test_explain_tells_where_a_stylesheet_is_linked(site: RawServer, tmp_path: Path) -> None:
     """With --links it is known which page has it, and that it is no page."""
-    run("crawl", site.url(), "--data-dir", tmp_path / "crawl", "--links", *PLAIN)
+    invoke("crawl", site.url(), "--data-dir", tmp_path / "crawl", "--links", *PLAIN)
 
     found = explained(tmp_path / "crawl", "/main.css")
 
@@ -89,7 +83,7 @@ def test_explain_names_tls_as_the_cause(tmp_path: Path) -> None:
         url = server.url().replace("http://", "https://")
         words = ("--robots-patience", "0", "--give-up-after", "1", *PLAIN)
 
-        run("crawl", url, "--data-dir", tmp_path / "crawl", *words)
+        invoke("crawl", url, "--data-dir", tmp_path / "crawl", *words)
         found = explained(tmp_path / "crawl", url)
 
     assert found["state"] == "given up"
@@ -99,7 +93,7 @@ def test_explain_names_tls_as_the_cause(tmp_path: Path) -> None:
 @pytest.mark.parametrize("contact", ["nobody", "a b@c", "ftp://a.example/", "me@", "http://"])
 def test_a_contact_that_reaches_no_one_is_refused(contact: str, tmp_path: Path) -> None:
     """It is an e-mail address or the URL of a page, on the command line and in the library."""
-    done = run("crawl", "a.example", "--contact", contact, "--data-dir", tmp_path / "crawl")
+    done = invoke("crawl", "a.example", "--contact", contact, "--data-dir", tmp_path / "crawl")
 
     assert done.exit_code == 2
     assert "an e-mail address, or the URL of a page" in done.stderr
@@ -136,8 +130,10 @@ def test_a_start_rate_that_does_not_hold_is_said(site: RawServer, tmp_path: Path
         memory.claim("1", {host: 1.0}, now)
         memory.leave("1", [HostBudget(host, lesson)], now)
 
-    done = run("crawl", site.url(), "--data-dir", tmp_path / "crawl", *words)
-    without = run("crawl", site.url(), "--data-dir", tmp_path / "new", *words, "--memory", "none")
+    done = invoke("crawl", site.url(), "--data-dir", tmp_path / "crawl", *words)
+    without = invoke(
+        "crawl", site.url(), "--data-dir", tmp_path / "new", *words, "--memory", "none"
+    )
 
     said = f"--start-rate does not hold for {host}: earlier crawls have learned its pace (4.0/s)"
     assert said in done.stderr
@@ -146,9 +142,9 @@ def test_a_start_rate_that_does_not_hold_is_said(site: RawServer, tmp_path: Path
 
 def test_a_recrawl_does_not_say_that_it_resumes(site: RawServer, tmp_path: Path) -> None:
     """It checks the pages of a crawl."""
-    run("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
+    invoke("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
 
-    done = run("recrawl", tmp_path / "crawl")
+    done = invoke("recrawl", tmp_path / "crawl")
 
     assert "Resuming" not in done.stderr
     assert f"Checking the pages of the crawl in {tmp_path / 'crawl'}" in done.stderr
@@ -178,11 +174,11 @@ def test_a_command_that_is_refused_leaves_no_crawl_in_the_server(
     site: RawServer, tmp_path: Path
 ) -> None:
     """Its data directory holds another crawl: the next command does not find an empty one."""
-    run("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
+    invoke("crawl", site.url(), "--data-dir", tmp_path / "crawl", *PLAIN)
     with LocalServer() as server:
         words = ("--redis-url", server.url, "--crawl", "new", *PLAIN)
 
-        done = run("crawl", site.url(), *words, "--data-dir", tmp_path / "crawl")
+        done = invoke("crawl", site.url(), *words, "--data-dir", tmp_path / "crawl")
         left = crawls_in(server.url)
 
     assert done.exit_code == 4
@@ -222,11 +218,11 @@ def test_a_check_names_what_to_type_for_private_addresses(tmp_path: Path) -> Non
             return True
 
         with RawServer(page) as server:
-            done = run("check", server.url(), *PLAIN)
+            done = invoke("check", server.url(), *PLAIN)
             (said,) = re.findall(
                 r"^To check private addresses, too: (.*)$", done.stderr, re.MULTILINE
             )
-            again = run("check", server.url(), *PLAIN, *said.split())
+            again = invoke("check", server.url(), *PLAIN, *said.split())
 
     assert said == f"--allow-net {inside.url()[len('http://') : -1]}"
     assert "private" not in again.stderr.replace("Private addresses, allowed", "")

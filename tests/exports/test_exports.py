@@ -21,9 +21,8 @@ from tests.exports.stored_example import (
     make_crawl,
     page,
 )
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import Choice, ExportError, Format, check_target, export
@@ -308,7 +307,7 @@ def test_one_output_that_fails_does_not_cost_the_others(crawl: Path, tmp_path: P
             return real(path, *rest, **named)  # type: ignore[arg-type]
 
         patch.setattr("mannerly.exports.whole.os.open", refuse)
-        outcome = CliRunner().invoke(app, ["export", str(crawl), *arguments])
+        outcome = invoke("export", str(crawl), *arguments)
 
     assert outcome.exit_code == 2
     assert f"cannot write {targets[1]}: No space left on device" in outcome.stderr

@@ -9,9 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tests.exports.stored_example import SHARDING
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.model import Candidate, Entry, Fetched, Request, RobotsRecord
 from mannerly.crawler.page.harvest import harvest
 from mannerly.crawler.page.links import LinkRules
@@ -73,7 +72,7 @@ def harvested(entry: Entry, body: str, headers: dict[str, str], rules: LinkRules
 
 
 def exported(*arguments: object) -> str:
-    ran = CliRunner().invoke(app, ["export", *(str(each) for each in arguments)])
+    ran = invoke("export", *(str(each) for each in arguments))
     assert ran.exit_code == 0, ran.stderr
     return ran.stdout
 
@@ -112,7 +111,7 @@ def test_a_crawl_without_links_says_what_to_do(tmp_path: Path) -> None:
     )
     crawl.close()
 
-    ran = CliRunner().invoke(app, ["export", str(tmp_path / "crawl"), "-o", "links:-"])
+    ran = invoke("export", str(tmp_path / "crawl"), "-o", "links:-")
 
     assert ran.exit_code == 2
     assert "--links" in ran.stderr
@@ -159,7 +158,7 @@ def test_a_sitemap_has_the_lastmod_that_the_server_gave(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["links:sitemap.xml", "links:links.txt"])
 def test_links_go_to_formats_that_can_hold_them(target: str, tmp_path: Path) -> None:
     """The message names those that can."""
-    ran = CliRunner().invoke(app, ["export", str(stored(tmp_path / "crawl")), "-o", target])
+    ran = invoke("export", str(stored(tmp_path / "crawl")), "-o", target)
 
     assert ran.exit_code == 2
     assert ".jsonl" in ran.stderr

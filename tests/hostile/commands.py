@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from torture.command import ENVIRONMENT, MANNERLY, Command
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually, real_pages
+from tests.crawler.runtime.harness import real_pages
 from tests.crawler.store import test_store_faults as faults
 from tests.crawler.store.store_disk import FailingDisk
 from tests.exports.archive_site import Answer, archive_site
+from tests.harness.waiting import eventually
 from tests.hostile.commands import PLAIN, pages, run, watched
 from torture.command import Command
 from warcio.archiveiterator import ArchiveIterator

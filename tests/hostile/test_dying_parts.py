@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
-from tests.crawler.runtime.harness import eventually
+from tests.harness.processes import send
+from tests.harness.waiting import eventually
 from tests.hostile.commands import PLAIN, let_pass, pages, run
-from torture.command import Command, send
+from torture.command import Command
 
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.demo import DemoWeb, Site, plain_sites

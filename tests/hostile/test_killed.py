@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
-from tests.crawler.runtime.harness import eventually, page_requests, real_pages, url_of
+from tests.crawler.runtime.harness import page_requests, real_pages, url_of
+from tests.harness.processes import send
+from tests.harness.waiting import eventually
 from tests.hostile.commands import PLAIN, let_pass, pages, pending, run, watched
-from torture.command import Command, send
+from torture.command import Command
 from torture.metronome import SITE, Metronome
 
 from mannerly.demo import DemoWeb, plain_sites

@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.fetch.raw_server import RawServer
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.commands import invoke
 from tests.hostile.absurd import ABSURD
-from typer.testing import CliRunner
-
-from mannerly.cli import app
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
     from pathlib import Path
 
-    from click.testing import Result
 
 FIELDS = (
     *("Retry-After", "RateLimit-Reset", "X-RateLimit-Limit", "X-RateLimit-Reset", "Date", "Age"),
@@ -62,10 +59,6 @@ def _answer(connection: socket.socket, path: str) -> bool:
 def seeds() -> Iterator[list[str]]:
     with RawServer(_answer, "0.0.0.0") as server:  # every address of loopback
         yield [f"http://127.31.0.{n + 1}:{server.port}/" for n in range(2 * len(ABSURD))]
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def pages(place: tuple[str, ...], target: Path) -> set[str]:

@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, html, served
 from tests.service.asking import authorization

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from tests.library.loops import FAST
 
 import mannerly

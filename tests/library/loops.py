@@ -10,7 +10,9 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.crawler.runtime.harness import PATIENCE_S, ROOT, page_requests, url_of
+from tests.crawler.runtime.harness import page_requests, url_of
+from tests.harness.commands import ROOT
+from tests.harness.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

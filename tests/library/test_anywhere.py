@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import Crawler, eventually, real_pages
+from tests.crawler.runtime.harness import Crawler, real_pages
+from tests.harness.waiting import eventually
 from tests.library.loops import FAST, Program
 
 import mannerly

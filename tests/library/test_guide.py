@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.crawler.runtime.harness import ROOT, real_pages
+from tests.crawler.runtime.harness import real_pages
+from tests.harness.commands import ROOT
 
 import mannerly
 from mannerly import Settings

@@ -7,7 +7,8 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually, is_still, page_requests, real_pages
+from tests.crawler.runtime.harness import is_still, page_requests, real_pages
+from tests.harness.waiting import eventually
 from tests.library.conftest import threads
 from tests.library.loops import FAST, requests_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pytest
 from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
-from tests.crawler.runtime.harness import ROOT
+from tests.harness.commands import ROOT
 from tests.library.loops import FAST
 
 import mannerly

@@ -13,7 +13,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually, kept, real_pages
+from tests.crawler.runtime.harness import kept, real_pages
+from tests.harness.waiting import eventually
 from tests.library.loops import FAST, Program, requests_of
 
 import mannerly

@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually, page_requests, real_pages
+from tests.crawler.runtime.harness import page_requests, real_pages
+from tests.harness.waiting import eventually
 from tests.library.loops import FAST, Program
 
 import mannerly

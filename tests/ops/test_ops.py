@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from tests.programs import program
+from tests.harness.programs import program
 
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats

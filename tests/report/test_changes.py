@@ -6,11 +6,9 @@ import csv
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness.commands import invoke
 from tests.report.browser import browser_ends, opened
 from tests.report.site import FAULTY, Planted, html, redirect, served
-from typer.testing import CliRunner
-
-from mannerly.cli import app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +20,7 @@ TWINS = '<a href="/docs/gone-soon">soon</a><a href="/docs/b">b</a>'
 
 
 def run(*words: object) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words])
+    done = invoke(*words)
     assert done.exit_code in (0, 1), done.output
     return done.output
 

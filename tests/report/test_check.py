@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.harness.commands import invoke
 from tests.report.links_site import HOME, two_servers
 from tests.report.site import Planted, Server, html, redirect, served
-from typer.testing import CliRunner
-
-from mannerly.cli import app
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -26,7 +24,7 @@ PACE = ("--start-rate", "50", "--max-rate", "unlimited", "--quiet")
 
 def check(server: Server, *options: object) -> Result:
     arguments = ["check", f"{server.home}/", "--allow-net", "127.0.0.0/8", *map(str, options)]
-    return CliRunner().invoke(app, arguments)
+    return invoke(*arguments)
 
 
 def broken(outcome: Result, *servers: Server) -> dict[str, str]:

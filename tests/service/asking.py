@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from tests.crawler.runtime.harness import PATIENCE_S, SOURCE_PATH, eventually
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import PATIENCE_S, eventually
 from tests.service.running import free_port
 
 from mannerly.crawler.runtime.child import Child

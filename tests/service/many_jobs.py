@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tests.crawler.runtime.harness import eventually, real_pages
+from tests.crawler.runtime.harness import real_pages
+from tests.harness.waiting import eventually
 from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.crawler.runtime.harness import SOURCE_PATH
+from tests.harness.commands import SOURCE_PATH
 from tests.report.browser import ARGUMENTS, CHROMIUM
 from tests.report.conftest import crawl_of
 from tests.report.site import FAULTY, served

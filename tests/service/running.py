@@ -14,7 +14,8 @@ import urllib.request
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import asyncio
 import resource
 from typing import TYPE_CHECKING, Any
 
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from tests.service.running import ServiceProcess
 from tests.service.test_serve import SLOW
 

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from tests.service.running import ServiceProcess, free_port
 
 from mannerly.service.health import DEFAULT_PORT, served_port

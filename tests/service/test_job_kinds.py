@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from tests.report.links_site import two_servers
 from tests.report.site import Planted, html, served
 from tests.service.running import ServiceProcess

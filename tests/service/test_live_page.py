@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, Server, html, served
 from tests.service.asking import ended, mannerly, page_of

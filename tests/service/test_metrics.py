@@ -6,7 +6,7 @@ import subprocess
 from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.programs import program
+from tests.harness.programs import program
 
 from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import Latencies, Stats, Waits

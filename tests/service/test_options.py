@@ -10,7 +10,8 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 from tests.service.running import free_port
 
 from mannerly.cli.config import ConfigError, resolve, resolve_service

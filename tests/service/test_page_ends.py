@@ -10,8 +10,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import PATIENCE_S, SOURCE_PATH, Crawler, eventually
+from tests.crawler.runtime.harness import Crawler
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import PATIENCE_S, eventually
 from tests.service.asking import (
     Asked,
     children,

@@ -11,7 +11,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually, real_pages
+from tests.crawler.runtime.harness import real_pages
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 from tests.report.site import Planted, html, served
 from tests.service.running import ServiceProcess, free_port
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 from tests.service.jobs import FINISHED, Desk
 from tests.service.running import ServiceProcess
 

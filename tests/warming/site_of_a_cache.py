@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.programs import program
+from tests.harness.programs import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

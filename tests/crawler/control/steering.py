@@ -6,23 +6,23 @@ force a second later, so a window of the log is looked at that begins then.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from tests.crawler.runtime.harness import PATIENCE_S, ROOT, eventually, page_requests
+from tests.crawler.runtime.harness import page_requests
+from tests.harness.commands import MANNERLY, bare, run
+from tests.harness.processes import kill_session, session
+from tests.harness.waiting import PATIENCE_S, eventually
 
 from mannerly.demo import by_host, gaps_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
     from mannerly.demo import DemoWeb, Record
@@ -56,15 +56,7 @@ class Shell:
 
     def say(self, *words: object) -> Said:
         """Run a command until its end."""
-        done = subprocess.run(
-            _command(words),
-            cwd=self.directory,
-            env=_environment(self.directory),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = run(*words, cwd=self.directory, env=bare(self.directory))
         return Said(done.returncode, done.stdout, done.stderr, time.monotonic())
 
     def say_all(self, *commands: tuple[object, ...]) -> list[Said]:
@@ -85,9 +77,9 @@ class Running:
         self._output = output
         with output.open("w") as stderr:
             self._process = subprocess.Popen(
-                _command(words),
+                [*MANNERLY, *map(str, words)],
                 cwd=directory,
-                env=_environment(directory),
+                env=bare(directory),
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 start_new_session=True,
@@ -115,36 +107,14 @@ class Running:
 
     def kill(self) -> None:
         """SIGKILL for all of it at once."""
-        for pid in _session(self._process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_session(self._process.pid)
         self._process.wait(PATIENCE_S)
-        eventually(lambda: not _session(self._process.pid))
+        eventually(lambda: not session(self._process.pid))
 
     def end(self) -> Said:
         """Wait for its end."""
         code = self._process.wait(PATIENCE_S)
         return Said(code, "", self.text, time.monotonic())
-
-
-def _command(words: tuple[object, ...]) -> list[str]:
-    return [sys.executable, "-m", "mannerly", *map(str, words)]
-
-
-def _environment(home: Path) -> dict[str, str]:
-    return {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
-
-
-def _session(leader: int) -> list[int]:
-    """Return the processes of a session that run."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == leader and fields[0] != "Z":
-                    found.append(int(entry.name))
-    return found
 
 
 def both(tell: Callable[[int, Path], Story], directory: Path) -> dict[int, Story]:

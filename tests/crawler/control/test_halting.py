@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.control.steering import DIR, Shell, both, until_requests, window
-from tests.crawler.runtime.harness import eventually, page_requests, real_pages, url_of
+from tests.crawler.runtime.harness import page_requests, real_pages, url_of
+from tests.harness.waiting import eventually
 
 from mannerly.demo import DemoWeb, plain_sites
 

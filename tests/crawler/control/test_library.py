@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.control.steering import DIR, Shell, keeps, until_requests, window
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.control import AddSeeds

@@ -16,7 +16,8 @@ from tests.crawler.control.steering import (
     until_requests,
     window,
 )
-from tests.crawler.runtime.harness import eventually, kept, page_requests, real_pages, url_of
+from tests.crawler.runtime.harness import kept, page_requests, real_pages, url_of
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.store import open_crawl

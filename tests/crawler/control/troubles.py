@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.crawler.control.steering import DIR, Shell
 from tests.crawler.fetch.raw_server import RawServer, answer, reset
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.model import HostRecord

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, reset, routes, says
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.fetch.curl import FRESH_S, CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard

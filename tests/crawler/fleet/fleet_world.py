@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from tests.crawler.runtime.harness import SOURCE_PATH, eventually
+from tests.harness.commands import SOURCE_PATH
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.store.base import StoreMissing
 from mannerly.crawler.stored import StoredCrawl, open_crawl

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.crawler.fleet.fleet_world import Fleet
-from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.model import Now
 from mannerly.crawler.store import open_host_memory

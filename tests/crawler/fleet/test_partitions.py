@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.fleet.chaos_proxy import ChaosProxy, Way
 from tests.crawler.fleet.fleet_world import Fleet
-from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.waiting import eventually
 
 from mannerly.demo import DemoWeb, plain_sites
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.crawler.fleet.fleet_world import Fleet, run
-from tests.crawler.runtime.harness import eventually
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.waiting import eventually
 
 from mannerly.demo import DemoWeb, plain_sites
 

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from tests.harness.commands import environment
+from tests.harness.processes import kill_session, send, session
+from tests.harness.waiting import PATIENCE_S, eventually
 
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import open_crawl
@@ -27,17 +30,11 @@ from mannerly.demo import paths
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
     from mannerly.crawler.model import HostRecord, PageRecord
     from mannerly.demo import DemoWeb, Record
-
-MOST_PAUSE_S = 0.03  # between two looks: less than what a test waits for takes
-PATIENCE_S = 60.0  # for what takes a second or two on a machine that is not overloaded
-ROOT = Path(__file__).parents[3]
-# The code under test, and whatever else this process was given (see tests/portability).
-SOURCE_PATH = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "src")])
 
 _CRAWL = """
 import json, sys
@@ -62,16 +59,6 @@ else:
     }
 print(json.dumps(answer), flush=True)
 """
-
-
-def eventually(condition: Callable[[], object], *, within_s: float = PATIENCE_S) -> None:
-    """Wait until it holds. It is asked less and less often: asking may cost as much as the rest."""
-    deadline, pause_s = time.monotonic() + within_s, 0.002
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"did not come true within {within_s:g} s")
-        time.sleep(pause_s)
-        pause_s = min(MOST_PAUSE_S, 1.2 * pause_s)
 
 
 def is_still(web: DemoWeb) -> bool:
@@ -114,7 +101,7 @@ class Crawler:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+            env=environment(),
         )
         order = {
             "settings": msgspec.to_builtins(settings),
@@ -154,21 +141,12 @@ class Crawler:
 
     def everyone(self) -> list[int]:
         """Return all processes of the crawl that run: those of its session."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with suppress(OSError):
-                    # "pid (name) state ppid pgrp session …", and a name may hold anything
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                    if int(fields[3]) == self._process.pid and fields[0] != "Z":
-                        found.append(int(entry.name))
-        return found
+        return session(self._process.pid)
 
     def tell_workers(self, number: signal.Signals) -> None:
         """Send a signal to the children alone, as far as there are any."""
         for pid in self.workers():
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+            send(pid, number)
 
     @property
     def is_stopped(self) -> bool:
@@ -186,10 +164,7 @@ class Crawler:
 
     def kill(self) -> float:
         """SIGKILL for all of it at once; return when nothing of it runs any more."""
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in self.everyone():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        kill_session(self._process.pid)
         self._process.communicate()
         eventually(lambda: not self.everyone())
         return time.monotonic()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.crawler.runtime.harness import Crawler, eventually
+from tests.crawler.runtime.harness import Crawler
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.runtime.child import Channel, Child

@@ -10,9 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
 from tests.exports.archive_site import Answer, archive_site
 from tests.exports.duck import ask
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.options.values import OptionError

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import eventually
 from tests.exports.archive_site import ANSWERS, ROBOTS, Answer, archive_site
+from tests.harness.waiting import eventually
 from warcio.archiveiterator import ArchiveIterator
 
 from mannerly.crawler.archive.records import read_record, read_records

@@ -19,15 +19,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import (
-    Crawler,
-    eventually,
-    kept,
-    modest,
-    page_requests,
-    real_pages,
-    url_of,
-)
+from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages, url_of
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.web.scope import ScopeMode
 from mannerly.demo import DemoWeb, by_host, plain_sites

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.crawler.runtime.harness import eventually
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import Crawler, eventually, is_still, kept, modest, page_requests
+from tests.crawler.runtime.harness import Crawler, is_still, kept, modest, page_requests
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.control import Pause, SetOption, Stop, Unpause
 from mannerly.crawler.crawl import run_crawl as crawl

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
-from tests.crawler.runtime.harness import SOURCE_PATH, kept
+from tests.crawler.runtime.harness import kept
+from tests.harness.commands import SOURCE_PATH
 
 if TYPE_CHECKING:
     import socket

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import Crawler, eventually, kept, modest
+from tests.crawler.runtime.harness import Crawler, kept, modest
+from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.standing import HostStatus

@@ -12,15 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import (
-    Crawler,
-    eventually,
-    kept,
-    modest,
-    page_requests,
-    real_pages,
-    url_of,
-)
+from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages, url_of
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES

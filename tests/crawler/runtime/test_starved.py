@@ -10,17 +10,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import (
-    ROOT,
-    SOURCE_PATH,
-    Crawler,
-    eventually,
-    kept,
-    modest,
-    page_requests,
-    real_pages,
-)
+from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages
 from tests.crawler.shard.shard_world import ShardWorld, brisk
+from tests.harness.commands import ROOT, SOURCE_PATH
+from tests.harness.waiting import eventually
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
 from mannerly.cli import terminal

@@ -15,14 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import (
-    Crawler,
-    eventually,
-    kept,
-    modest,
-    page_requests,
-    real_pages,
-)
+from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages
+from tests.harness.waiting import eventually
 
 from mannerly.cli.endings import exit_code
 from mannerly.cli.figures import many

@@ -12,17 +12,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import (
-    ROOT,
-    SOURCE_PATH,
-    Crawler,
-    eventually,
-    is_still,
-    kept,
-    modest,
-    page_requests,
-    real_pages,
-)
+from tests.crawler.runtime.harness import Crawler, is_still, kept, modest, page_requests, real_pages
+from tests.harness.commands import ROOT, SOURCE_PATH
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES

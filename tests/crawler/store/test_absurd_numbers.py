@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.store.absurd_web import HOSTS, PLAIN, every_page, served
-from typer.testing import CliRunner
-
-from mannerly.cli import app
+from tests.harness.commands import invoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from click.testing import Result
 
 FIXTURE = Path(__file__).parent / "fixtures" / "absurd-6.tar.gz"
 ABSURD = HOSTS[1:]
@@ -36,10 +33,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _web() -> Iterator[None]:
     with served():
         yield
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def fetched(crawl: Path) -> set[str]:

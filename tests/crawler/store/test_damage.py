@@ -9,9 +9,8 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine as wrong
 from tests.exports.stored_example import SHARDING, make_crawl
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.store import examine, open_crawl, repair
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreInUse
 from mannerly.crawler.store.contract import candidate, offer
@@ -20,7 +19,6 @@ from mannerly.crawler.store.sqlite import shard as shard_module
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result
 
 HERE = SHARDING.shard_of("a.example")
 OPTIONS = ShardOptions(frontier_limit=1000)
@@ -37,10 +35,6 @@ def change(crawl: Path, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement)
     connection.close()
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 COUNTERS = [

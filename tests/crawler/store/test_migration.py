@@ -10,7 +10,6 @@ import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -28,9 +27,8 @@ from tests.crawler.store.fixtures.make_format_7 import (
 )
 from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import PAGES, QUEUED, SHARDING
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
-from mannerly.cli import app
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Entry
@@ -39,9 +37,6 @@ from mannerly.crawler.store.base import Batch, ShardOptions, StoreError, StoreIn
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.store.sqlite.manifest import FORMAT
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PATIENCE_S = 60
@@ -63,10 +58,6 @@ def finished(tmp_path: Path) -> Path:
 def interrupted(tmp_path: Path) -> Path:
     """An interrupted crawl of two shards, by release 0.1."""
     return unpacked("interrupted-1", tmp_path)
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def records(directory: Path) -> list[dict[str, object]]:

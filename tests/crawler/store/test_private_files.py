@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import make_crawl
-from typer.testing import CliRunner
+from tests.harness.commands import invoke
 
 import mannerly
-from mannerly.cli import app
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import ShardOptions, StoreError
 from mannerly.crawler.store.contract import new_manifest
@@ -106,7 +105,7 @@ def test_a_directory_that_is_reached_by_a_link_is_used(tmp_path: Path) -> None:
     make_crawl(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
 
-    outcome = CliRunner().invoke(app, ["status", str(tmp_path / "link")])
+    outcome = invoke("status", str(tmp_path / "link"))
 
     assert outcome.exit_code == 0, outcome.stderr
     with pytest.raises(StoreError, match="is a link"):

@@ -12,7 +12,7 @@ from cryptography.x509 import IPAddress
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.store.sentinel_world import Sentinel, TlsServer
 from tests.crawler.store.valkey_server import LocalServer, free_port
-from tests.programs import program
+from tests.harness.programs import program
 
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse

@@ -9,11 +9,10 @@ import pytest
 from tests.crawler.runtime.harness import page_requests
 from tests.crawler.store import toy_store
 from tests.exports.stored_example import PAGES, PRIVATE, QUEUED, SEED, make_crawl
+from tests.harness.commands import invoke
 from tests.library.loops import FAST
-from typer.testing import CliRunner
 
 import mannerly
-from mannerly.cli import app
 from mannerly.crawler.control import HostForget
 from mannerly.crawler.store import SCHEMES, exists, open_crawl
 from mannerly.crawler.store.contract import StoreContract
@@ -41,26 +40,26 @@ def crawl(location: str) -> str:
     return make_crawl(location)
 
 
-def invoke(*arguments: object) -> Result:
-    outcome = CliRunner().invoke(app, [str(each) for each in arguments])
+def done(*arguments: object) -> Result:
+    outcome = invoke(*arguments)
     assert outcome.exit_code == 0, outcome.stderr
     return outcome
 
 
 def test_status_works_on_any_store(crawl: str) -> None:
     """The counts and the state are the store's, and the location is shown."""
-    facts = json.loads(invoke("status", crawl, "--json").stdout)
+    facts = json.loads(done("status", crawl, "--json").stdout)
 
     assert (facts["crawl"], facts["state"]) == (crawl, "stopped")
     assert facts["total"]["fetched"] + facts["total"]["failed"] == len(PAGES)
-    assert invoke("status", crawl).stdout.startswith(f"{crawl}: stopped")
+    assert done("status", crawl).stdout.startswith(f"{crawl}: stopped")
 
 
 def test_hosts_and_explain_work_on_any_store(crawl: str) -> None:
     """They show what the readers say."""
-    hosts = json.loads(invoke("hosts", crawl, "--json").stdout)
-    shown = invoke("host", "show", crawl, "a.example").stdout
-    facts = json.loads(invoke("explain", crawl, PRIVATE, "--json").stdout)
+    hosts = json.loads(done("hosts", crawl, "--json").stdout)
+    shown = done("host", "show", crawl, "a.example").stdout
+    facts = json.loads(done("explain", crawl, PRIVATE, "--json").stdout)
 
     assert [host["host"] for host in hosts] == ["a.example"]
     assert QUEUED in shown
@@ -72,10 +71,10 @@ def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:
     """Every record is written, and then the crawl is gone."""
     target = tmp_path / "pages.jsonl"
 
-    invoke("export", crawl, "-o", target)
-    invoke("host", "forget", crawl, "a.example")
+    done("export", crawl, "-o", target)
+    done("host", "forget", crawl, "a.example")
     orders = [order for _, order in open_crawl(crawl).orders()]
-    invoke("wipe", crawl, "--yes")
+    done("wipe", crawl, "--yes")
 
     assert len(target.read_bytes().splitlines()) == len(PAGES)
     assert orders == [HostForget("a.example")]

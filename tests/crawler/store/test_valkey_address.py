@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
-from tests.programs import program
+from tests.harness.programs import program
 
 from mannerly.crawler.store import create_crawl, examine_server
 from mannerly.crawler.store.base import ShardOptions
