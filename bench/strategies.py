@@ -1,8 +1,9 @@
 """Measure how much of a hidden limit each strategy uses, and how many refusals that costs.
 
-There are two sets of servers (`mannerly.simulation.tuning`). The set that constants were tuned on
+There are two sets of servers in `mannerly.simulation.tuning`. The set that constants were tuned on
 is run for our strategies and for those of other projects; the set with weak spots and unseen limits
-for ours only. Figures are means over seeds.
+for ours only. The third, `bench.families`, is run with the default settings. Figures are means over
+seeds.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from multiprocessing import get_context
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench.families import FAMILIES, OTHERS, Trial
 from bench.rivals import RIVALS
+from mannerly.politeness import Settings
 from mannerly.simulation import parse_server, run_many
 from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mannerly.simulation import Result
 
 OURS = ("learned", "aimd", "linear", "gradient", "fixed")
 CONTROLLERS = (*OURS, *RIVALS)
 PROCESSES = 2
+DURATION_S = 900.0
 
 
 class Row(NamedTuple):
@@ -63,18 +67,27 @@ def run(options: Sequence[str] = ()) -> None:
         for name in ours:
             print(f"\nWeak spots and unseen limits: {name}\n")
             print_details(name, UNSEEN_SERVERS, rows)
+    if wanted.set in ("families", "all"):
+        trials = FAMILIES | OTHERS
+        rows = measure(ours, trials, wanted.seeds)
+        for name in ours:
+            for title, part in (("Families", FAMILIES), ("Other limits", OTHERS)):
+                print(f"\n{title}, default settings: {name}\n")
+                print_means([name], {key: row for key, row in rows.items() if key[1] in part})
+                print()
+                print_details(name, part, rows)
 
 
 def parse(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench strategies")
     parser.add_argument("--only", action="append", choices=CONTROLLERS, help="repeatable")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--set", choices=("tuning", "unseen", "all"), default="all")
+    parser.add_argument("--set", choices=("tuning", "unseen", "families", "all"), default="all")
     return parser.parse_args(list(options))
 
 
 def measure(
-    controllers: Iterable[str], servers: dict[str, str], seeds: int
+    controllers: Iterable[str], servers: Mapping[str, str | Trial], seeds: int
 ) -> dict[tuple[str, str], Row]:
     """Return the mean row of every controller on every server."""
     pairs = [(controller, server) for controller in controllers for server in servers]
@@ -84,17 +97,23 @@ def measure(
     return dict(zip(pairs, rows, strict=True))
 
 
-def measure_pair(controller: str, spec: str, seeds: int) -> Row:
+def measure_pair(controller: str, server: str | Trial, seeds: int) -> Row:
     rival = RIVALS.get(controller)
-    settings = tuning_settings("fixed" if rival else controller)
-    results = run_many(settings, {spec: spec}, range(1, seeds + 1), make_core=rival)[spec]
+    strategy = "fixed" if rival else controller
+    if isinstance(server, Trial):
+        spec, duration_s, changed = server
+        settings = Settings(strategy=strategy, **changed)
+    else:
+        spec, duration_s, settings = server, DURATION_S, tuning_settings(strategy)
+    specs, all_seeds = {spec: spec}, range(1, seeds + 1)
+    results = run_many(settings, specs, all_seeds, duration_s=duration_s, make_core=rival)[spec]
     rows = [row_of(result, *changes(spec)) for result in results]
     return Row(*map(fmean, zip(*rows, strict=True)))
 
 
 def changes(spec: str) -> tuple[float, float]:
-    """Return when the limit last rises and first drops; nan if it does not."""
-    steps = getattr(parse_server(spec), "steps", [])
+    """Return when the limit last rises and first drops by its schedule; nan if it does not."""
+    steps = getattr(parse_server(spec), "steps", []) if spec.startswith("steps:") else []
     pairs = list(pairwise(steps))
     rises = [after[0] for before, after in pairs if after[1] > before[1]]
     drops = [after[0] for before, after in pairs if after[1] < before[1]]
@@ -148,7 +167,7 @@ def print_matrix(controllers: Sequence[str], rows: dict[tuple[str, str], Row]) -
 
 
 def print_details(
-    controller: str, servers: dict[str, str], rows: dict[tuple[str, str], Row]
+    controller: str, servers: Iterable[str], rows: dict[tuple[str, str], Row]
 ) -> None:
     print(
         "| server | util | steady util | steady rejected | regret | refused | converged | p95 "

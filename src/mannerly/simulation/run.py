@@ -21,6 +21,7 @@ from mannerly.politeness import Grant, Politeness, Reason, Response
 
 from .audit import PromiseAudit
 from .result import SentRequest, Violations, summarise
+from .servers import ModelAnswer
 from .spec import parse_server
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class _Run:
             self.wanted.append(1.0 / delay_s if delay_s else inf)
         in_flight = len(self.arrivals) + 1
         self.audit.started(now, permit, in_flight)
-        status, latency_s, headers = self.server.request(now, in_flight)
+        status, latency_s, headers, same_body = ModelAnswer(*self.server.request(now, in_flight))
         if latency_s > TIMEOUT_S:
             status, latency_s = 0, TIMEOUT_S
             response = Response(error="timeout", latency_s=latency_s)
@@ -181,7 +182,7 @@ class _Run:
             response = Response(error="connect", latency_s=latency_s)
         else:
             response = Response(status, latency_s, headers)
-        accepted = 0 < status < 500 and status not in (403, 429)
+        accepted = 0 < status < 500 and status not in (403, 429) and not same_body
         self.trace.append(SentRequest(now, accepted, latency_s))
         arrival = Arrival(now + latency_s, len(self.trace), permit, status, response)
         heappush(self.arrivals, arrival)

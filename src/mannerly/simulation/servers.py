@@ -2,8 +2,9 @@
 
 A server answers `request(now, in_flight)` with a status, a latency in seconds and headers;
 `in_flight` is the number of unanswered requests, including this one. Status 0 means that there was
-no connection; a latency longer than the client's timeout becomes a timeout. A server of your own
-may have two more methods:
+no connection; a latency longer than the client's timeout becomes a timeout. A fourth value, if not
+empty, is a body that every URL gets instead of its page, such as "are you a robot?". A server of
+your own may have two more methods:
 
     reset(rng)             forget all requests and use this random generator; without it, use a new
                            object for every run
@@ -23,7 +24,7 @@ from email.utils import format_datetime
 from enum import Enum
 from heapq import heapify, heapreplace
 from math import ceil, exp, floor, inf
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +46,15 @@ class Server(Protocol):
     """The one method that every server has, also one of your own."""
 
     def request(self, now: float, in_flight: int) -> ServerAnswer: ...
+
+
+class ModelAnswer(NamedTuple):
+    """The answer of a server, of which the first three values are enough."""
+
+    status: int
+    latency_s: float
+    headers: Mapping[str, str]
+    same_body: str = ""
 
 
 class RetryAfter(Enum):
