@@ -72,6 +72,29 @@ def test_a_link_has_its_text_fragment_and_nofollow(reader: Reader) -> None:
         assert found["https://example.com/image"].text == "A picture"
 
 
+AWKWARD = """<title>T</title><img alt="a > b" src="/p.png">
+<script data-x="a > b" src="/s.js"></script>
+<script>document.write('src="/no.js"')</script><link data-x='>' rel=icon href=/i.png>
+<a title="a > b" href='/one' rel='nofollow'>One <img alt="x > y" src="/q.png"> more</a>
+<a title="<b>" href=/two rel=nofollow>Two</a><area alt=">" href="/three" rel="nofollow">"""
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_a_tag_does_not_end_in_a_quoted_value(reader: Reader) -> None:
+    """Kept tags are read whole, and marks of nofollow links are no part of them."""
+    found = [
+        (each.kind, each.target[len("https://example.com") :]) for each in links(AWKWARD, reader)
+    ]
+    told = {each.target[len("https://example.com") :]: each for each in links(AWKWARD, reader)}
+
+    assert sorted(found) == [
+        ("a", "/one"), ("a", "/two"), ("area", "/three"), ("img", "/p.png"), ("img", "/q.png"),
+        ("link", "/i.png"), ("script", "/s.js"),
+    ]  # fmt: skip
+    assert [path for path, link in told.items() if link.nofollow] == ["/one", "/two", "/three"]
+    assert " ".join((told["/one"].text or "").split()) == "One more"
+
+
 SPHINX_HEADING = """<h1><a class="reference internal" href="#module-json" title="json"><code
 class="xref py py-mod docutils literal notranslate"><span class="pre">json</span></code></a> — JSON
 encoder and <b>de</b>coder<a class="headerlink" href="#json" title="Link">&para;</a></h1>"""

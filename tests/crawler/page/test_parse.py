@@ -65,8 +65,8 @@ def test_page_is_read_whole(reader: Reader) -> None:
         <link rel="alternate stylesheet" href="t.css"><link rel="alternate" hreflang=de href=de>
         <meta http-equiv=refresh content="3; URL='r'">
         <a href="1">one</a><a>none</a><a href>empty</a><a href="2" rel="external NOFOLLOW">two</a>
-        <map><area href="3"><area href="4" rel=nofollow></map><iframe src="5"></iframe>
-        <a href=" 6?a=1&amp;b=2 ">six</a>"""
+        <a href=" 6?a=1&amp;b=2 ">six</a><iframe src="5"></iframe>
+        <map><area href="3"><area href="4" rel=nofollow></map>"""
 
     page = read(html, reader=reader)
 

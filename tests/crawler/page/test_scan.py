@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import chain, permutations, product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,38 @@ CHANGES = st.lists(
     max_size=4,
 )
 
+# Links in all the manners in which people and programs write them.
+NAMES = (
+    "href", "rel", "HREF", "Rel", "target", "class", "hreflang", "ping", "download", "data-href",
+    "data-json", "title", "id", "hrefs", "shape", "alt", "onclick", "@click",
+)  # fmt: skip
+VALUES = (
+    "/one", "two?a=1&amp;b=2", "?q=1&#038;r=2&copy=3", "nofollow", "ugc NOFOLLOW", "nofollow\tx",
+    "xnofollow", "nofollow-x", "nofollow\x0bx", "no&#102;ollow", "noopener noreferrer", "", "=",
+    "a > b", "<b>no</b>", "<a href=no>", "{&quot;a&quot;:1}", '{"a":"b"}', "it's", "\"'", "é", "/",
+)  # fmt: skip
+WRITTEN = st.tuples(
+    st.sampled_from(NAMES),
+    st.sampled_from(["=", "=", "=", "= ", " =", ""]),
+    st.sampled_from(['"', '"', "'", ""]),
+    st.sampled_from(VALUES),
+).map(lambda parts: _attribute(*parts))
+ANCHORS = st.tuples(
+    st.sampled_from(["a", "a", "A", "area", "abbr"]),
+    st.lists(st.tuples(WRITTEN, st.sampled_from([" ", " ", "\n  ", "/", ""])), max_size=5),
+).map(lambda parts: f"<{parts[0]} {''.join(chain.from_iterable(parts[1]))}>x</{parts[0]}>")
+
+
+def _attribute(name: str, equals: str, quote: str, value: str) -> str:
+    return f"{name}{equals}{quote}{value}{quote}" if equals else name
+
+
+MANNERS = (
+    "target=_blank", "hreflang='de'", 'ping="/p?x=1"', "download", 'data-x="{&quot;a&quot;:1}"',
+    'title="A &amp; B > C"', "title='<b>A</b>'", 'data-action="click->menu#open"', "data-href=no",
+    "HREFLANG=en", "class=a/b",
+)  # fmt: skip
+
 # Tags of nothing but what decides where attributes begin and end.
 ATTRIBUTES = st.text("ab=\"' \n/>", max_size=16)
 TAGS = st.tuples(
@@ -102,6 +135,29 @@ def assert_read_alike(body: bytes, content_type: str = "text/html") -> None:
 def test_scan_finds_what_the_tree_has(html: str, written: Callable[[str], str]) -> None:
     """Whatever is put together of good and of broken markup, both readings agree."""
     assert_read_alike(written(html).encode())
+
+
+@given(st.lists(ANCHORS, min_size=1, max_size=5).map("".join))
+@settings(max_examples=1000)
+def test_scan_reads_links_however_they_are_written(html: str) -> None:
+    """Quotes of all kinds or none, in any order, in upper case, with tags and > in attributes."""
+    assert_read_alike(html.encode())
+
+
+@pytest.mark.usefixtures("no_tree")
+@pytest.mark.parametrize("rel", ["", "nofollow", "ugc nofollow", "noopener", "x'"])
+def test_links_in_every_manner_need_no_tree(rel: str) -> None:
+    """What people write is scanned, and those marked nofollow are told from the others."""
+    for quote, tag, more in product("\"'", ("a", "A", "area"), MANNERS):
+        if quote in rel:
+            continue
+        given_rel = f"rel={quote}{rel}{quote}"
+        for attributes in permutations((f"href={quote}/x{quote}", given_rel, more)):
+            html = f"<{tag} {' '.join(attributes)}>x</a>"
+            page = parse_page(html.encode(), "text/html", URL)
+            assert isinstance(page, ParsedPage), (html, page)
+            expected = ((), ("/x",)) if "nofollow" in rel else (("/x",), ())
+            assert (tuple(page.links), tuple(page.nofollow_links)) == expected, html
 
 
 @given(PAGES, CHANGES)
@@ -145,7 +201,7 @@ ORDINARY = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">
 <A HREF=/three CLASS="c">3</A><BR><svg-icon name="x"></svg-icon><link-list><metadata></link-list>
 <select name="n"><option value="1" selected>one</option></select><input type="text" disabled>
 <img src="x.png" alt="a 'quoted' word"><br/><noscript><iframe src="/four"></iframe></noscript>
-a < b and b > c</body></html>"""
+a < b and b > c<p title="a > b"></p class=">"><p title="<a href='no'>"></body></html>"""
 
 
 @pytest.fixture
@@ -167,11 +223,11 @@ def test_an_ordinary_page_needs_no_tree() -> None:
 
 
 ODD = [
-    '<p title="a > b">', '<p title="<i>">', "<p it's>", "<p <b>",
+    "<p it's>", "<p <b>",
     "<frame src=x>", "<frameset>", "<math>", "<plaintext>", "<svg><a href=x>", "<select><p>",
     "<p a=b='c d='>", "</p='a b='>", "<p a='b'='c d='>",
     "<template><col>", "<TEMPLATE id=x>a<!-- --><Col/>", "<template></template><col>",
-    "\0", "<script><!--<script>", '</p class=">">', "<svg/>", "<!--" + "-" * 11_000_000,
+    "\0", "<script><!--<script>", "<svg/>", "<!--" + "-" * 11_000_000,
 ]  # fmt: skip
 
 

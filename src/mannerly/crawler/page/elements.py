@@ -9,6 +9,7 @@ by an export, by a report. So a page costs one scan and no parsing (docs/adr/005
 
     field               extra
     an href             the beginning of its link's text, with the tags in it
+    " and an href       the same of a link marked nofollow; or ' or = instead of the "
     a tag               of an <a>, the same; else nothing
     nothing             a tag that does not matter to the crawl: <img>, <script src>, <meta> …
 
@@ -44,12 +45,14 @@ _ATTRIBUTE = re.compile(
 
 # An ampersand that begins neither `&amp;` nor, in a value, the next parameter of a query.
 _REFERENCE = re.compile(r"&(?!amp;)")
-REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
+_REFERENCE_IN_VALUE = re.compile(r"&(?!amp;|[a-zA-Z0-9]+=)")
 
 
-_TAG = re.compile(r"<[^<>]*>?")
+_TAG = re.compile(r"""<(?:[^<>"']++|"[^<"]*+"|'[^<']*+'|["'])*+>?""")
 _BREAK = re.compile(r"<(?:br|/?p|/?div)\b[^<>]*>?", re.IGNORECASE)
 
+
+_SEPARATOR = "\x01"  # of values that are resolved together; in a page it is an error
 
 HEADING_ENDS = " \t\n\f\r\xa0¶"
 
@@ -77,17 +80,30 @@ def with_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def with_ampersands(value: str) -> str | None:
+    """Return a value with `&amp;` resolved; None if it has other references."""
+    found = value.replace("&amp;", "&")
+    is_only = len(value) - len(found) == len("amp;") * value.count("&")
+    return found if is_only or _REFERENCE_IN_VALUE.search(value) is None else None
+
+
 def resolved(value: str) -> str:
     """Return an attribute's value with its character references resolved: values have own rules."""
     if "&" not in value:
         return value
-    if REFERENCE_IN_VALUE.search(value) is None:
-        return value.replace("&amp;", "&")
+    if (found := with_ampersands(value)) is not None:
+        return found
     quoted = value.replace('"', "&quot;")
     from turbohtml import tokenize  # when it is first needed: see `scan`
 
     (tag,) = tokenize(f'<a href="{quoted}">')
     return tag.attr("href") or ""
+
+
+def resolved_all(values: list[str]) -> list[str]:
+    """Return several values with their character references resolved, in one go if possible."""
+    found = resolved(_SEPARATOR.join(values)).split(_SEPARATOR)
+    return found if len(found) == len(values) else [resolved(value) for value in values]
 
 
 def resolved_text(text: str) -> str:
@@ -142,6 +158,8 @@ KEPT_TAGS = {
     "meta": ("name", "property", "http-equiv", "content"),
 }
 
+_TO_END = re.compile(r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+""")  # a tag's end is no > in quotes
+_MARKS = "\"'="  # of hrefs that are not to be followed
 _CACHED = 20_000  # fields, and URLs
 _SOURCES = {
     "iframe": "iframe", "frame": "frame", "img": "img", "source": "img", "video": "media",
@@ -160,7 +178,7 @@ def bounded(kept: bytes) -> bytes:
 
 def kept_hrefs(hrefs: Iterable[str]) -> bytes:
     """Return links that have no text, such as those of a feed, as the elements of a page."""
-    fields = "".join(f"\0{escape(href)}\0" for href in hrefs if not href.startswith("<"))
+    fields = "".join(f"\0{escape(href)}\0" for href in hrefs if not href.startswith(("<", *_MARKS)))
     return f"utf-8{fields}".encode("utf-8", "replace")
 
 
@@ -195,8 +213,7 @@ class KeptElements(NamedTuple):
         for pair in zip(self.fields, self.extras, strict=False):
             for text in pair:
                 if text.startswith("<") and (name := _name(text)) in names:
-                    attributes, _, after = text[1 + len(name) :].partition(">")
-                    yield TagElement(attributes), after
+                    yield _split(text, name)
 
 
 class LinkReader:
@@ -261,16 +278,25 @@ def _name(tag: str) -> str:
     return NAME_END.split(tag[1:], maxsplit=1)[0].lower()
 
 
+def _split(tag: str, name: str) -> tuple[TagElement, str]:
+    """Return the attributes of a tag, and the text after it."""
+    start = 1 + len(name)
+    found = _TO_END.match(tag, start)
+    end = start if found is None else found.end()
+    return TagElement(tag[start:end]), tag[end + 1 :]
+
+
 def _references(field: str, extra: str) -> Iterator[Reference]:
     """Yield the links that a pair of fields stands for: none, one, or those of a srcset."""
     if field and not field.startswith("<"):
-        yield Reference(resolved(field), "a", text=_anchor_text(extra))
+        nofollow = field[0] in _MARKS
+        yield Reference(resolved(field[nofollow:]), "a", nofollow, _anchor_text(extra))
         return
     tag = field or extra
     if not tag:
         return
     name = _name(tag)
-    element = TagElement(tag[1 + len(name) :].partition(">")[0])
+    element, _ = _split(tag, name)
     if name in _SOURCES:
         yield from _sources(name, element)
     elif name == "meta":

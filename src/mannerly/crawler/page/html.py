@@ -22,7 +22,7 @@ from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
 from .elements import bounded, kept_hrefs
-from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line
+from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line, is_nofollow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,9 +131,12 @@ class _Collector:
             self._links.append(elements.canonical)
         for element in others.get("link", ()):
             self._take_link(element)
-        self._take_anchors(elements.hrefs, elements.rels)
-        if others:
-            self._take_frames(others)
+        self._links += filter(None, elements.hrefs)
+        self._nofollow_links += filter(None, elements.nofollow)
+        for tag in ("iframe", "frame"):
+            for element in others.get(tag, ()):
+                if href := element.attr("src"):
+                    self._links.append(href)
 
     def _take_facts(self, others: Mapping[str, Sequence[Element]]) -> None:
         for element in others.get("html", ()):
@@ -146,13 +149,6 @@ class _Collector:
                 self._base_href = element.attr("href")
         for element in others.get("meta", ()):
             self._take_meta(element)
-
-    def _take_frames(self, others: Mapping[str, Sequence[Element]]) -> None:
-        for element in others.get("area", ()):
-            self._take_target(element.attr("href"), element.attr("rel"))
-        for tag in ("iframe", "frame"):
-            for element in others.get(tag, ()):
-                self._take_target(element.attr("src"), None)
 
     def page(self, base_url: str, elements: Elements, charset: str) -> ParsedPage:
         kept, described, heading = elements.kept, self._description, elements.heading
@@ -181,19 +177,6 @@ class _Collector:
             None if kept is None else bounded(kept),
         )
 
-    def _take_anchors(self, hrefs: Sequence[str | None], rels: Mapping[int, str]) -> None:
-        nofollow = rels and {position for position, rel in rels.items() if _is_nofollow(rel)}
-        if not nofollow:
-            self._links += filter(None, hrefs)
-            return
-        for position, href in enumerate(hrefs):
-            if href:
-                (self._nofollow_links if position in nofollow else self._links).append(href)
-
-    def _take_target(self, href: str | None, rel: str | None) -> None:
-        if href:
-            (self._nofollow_links if rel and _is_nofollow(rel) else self._links).append(href)
-
     def _take_link(self, element: Element) -> None:
         rel = element.attr("rel") or ""
         relations = rel.lower().split()
@@ -205,7 +188,7 @@ class _Collector:
             return
         if "canonical" in relations and self._canonical is None:
             self._canonical = href
-        self._take_target(href, rel)
+        (self._nofollow_links if is_nofollow(rel) else self._links).append(href)
 
     def _take_meta(self, element: Element) -> None:
         name = (element.attr("name") or "").strip().lower()
@@ -224,10 +207,6 @@ def is_language(text: str) -> bool:
     """Return whether text can be the name of a language, as in `de-CH`."""
     name = text.strip()
     return 0 < len(name) <= MAX_LANGUAGE and name.isascii() and name.replace("-", "").isalnum()
-
-
-def _is_nofollow(rel: str) -> bool:
-    return "nofollow" in rel.lower().split()
 
 
 def refresh_target(content: str) -> str | None:

@@ -40,7 +40,7 @@ class ParsedPage(NamedTuple):
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
-    links: Sequence[str] = ()  # raw; in page order, but those of the head and of <a> first
+    links: Sequence[str] = ()  # raw; those of the head first, of frames last; else in page order
     nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
     links_capped: bool = False  # the page has more links than were read
     description: str | None = None
@@ -82,8 +82,8 @@ class Elements(NamedTuple):
     """
 
     title: str | None
-    hrefs: Sequence[str | None]  # of all `<a>`; None and "" are no links
-    rels: Mapping[int, str]  # by the index of their href; most have none
+    hrefs: Sequence[str | None]  # of all `<a>` and `<area>`; None and "" are no links
+    nofollow: Sequence[str | None]  # of those that are marked so
     others: Mapping[str, Sequence[Element]]  # by tag, see `OTHER_TAGS`
     heading: str | None = None  # the text of the first <h1> that has any
     description: str | None = None  # if it is known without a look at `others`
@@ -92,7 +92,7 @@ class Elements(NamedTuple):
     kept: bytes | None = None  # what readers of the links ask for, if it was asked for
 
 
-OTHER_TAGS = ("html", "base", "meta", "link", "area", "iframe", "frame")
+OTHER_TAGS = ("html", "base", "meta", "link", "iframe", "frame")
 
 Reader: TypeAlias = Callable[[bytes, str, int], Elements]
 """A parser: it takes bytes, their codec, and how many elements of a kind are enough. It may raise
@@ -103,10 +103,16 @@ def from_tree(
     title: str | None, find: Callable[[str], Sequence[Element]], heading: str | None = None
 ) -> Elements:
     """Return the elements of a tree; `find` returns all elements of a name."""
-    anchors = find("a")
-    hrefs = [each.attr("href") for each in anchors]
-    rels = {place: rel for place, each in enumerate(anchors) if (rel := each.attr("rel"))}
-    return Elements(title, hrefs, rels, {tag: find(tag) for tag in OTHER_TAGS}, heading)
+    hrefs: list[str | None] = []
+    nofollow: list[str | None] = []
+    for each in (*find("a"), *find("area")):
+        (nofollow if is_nofollow(each.attr("rel")) else hrefs).append(each.attr("href"))
+    return Elements(title, hrefs, nofollow, {tag: find(tag) for tag in OTHER_TAGS}, heading)
+
+
+def is_nofollow(rel: str | None) -> bool:
+    """Return whether the rel attribute of a link says that it shall not be followed."""
+    return rel is not None and "nofollow" in rel.lower().split()
 
 
 def clean_line(raw: str) -> str:

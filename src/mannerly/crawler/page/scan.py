@@ -10,7 +10,7 @@ the time of a tree.
 The pattern knows how authors and programs write, not all that browsers forgive. Anything that it
 neither passes over nor takes is odd, and the tree reads that page (`tree.py`):
 
-    a `<` or `>` or a stray quote inside a tag, a NUL, an unusual encoding, frames, MathML,
+    a `<` outside quotes or a stray quote inside a tag, a NUL, an unusual encoding, frames, MathML,
     `<plaintext>`, a comment in a script that holds another script, a `<template>` beside a `<col>`,
     drawings and choices (`<svg>`, `<select>`) with anything in them but what belongs there.
 
@@ -31,25 +31,36 @@ from mannerly.crawler.web.charset import ASCII_CODECS
 
 from .elements import (
     NAME_END,
-    REFERENCE_IN_VALUE,
     TagElement,
     heading_of,
     resolved,
+    resolved_all,
     resolved_text,
+    with_ampersands,
     with_newlines,
 )
-from .parsed import PAGE_RELATIONS, Elements
+from .parsed import PAGE_RELATIONS, Elements, is_nofollow
 from .pcre import Scanner
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
 
-# The attributes of a tag: quotes only around values, and neither < nor > anywhere. An equals sign
+# The attributes of a tag: quotes only around values, < nowhere and > only in quotes. An equals sign
 # has another meaning elsewhere, so it must follow a name directly, or the tag is odd.
 _OUTSIDE = r"[^<>\"'=]*+"
-_QUOTED = r"""(?:"[^<>"]*+"|'[^<>']*+')"""
-_VALUE = rf"""(?<![\t\n\f\r /"'=])={_SPACE}*+(?:{_QUOTED}|[^\t\n\f\r <>"']*+)"""
-_ATTRIBUTES = f"{_OUTSIDE}(?:{_VALUE}{_OUTSIDE})*+"
+_BARE = r"""[^\t\n\f\r <>"']"""
+
+
+def _attributes(quoted: str) -> str:
+    """Return a pattern for the attributes of a tag with so written values in quotes."""
+    value = rf"""(?<![\t\n\f\r /"'=])={_SPACE}*+(?:{quoted}|{_BARE}*+)"""
+    return f"{_OUTSIDE}(?:{value}{_OUTSIDE})*+"
+
+
+_QUOTED = r"""(?:"[^"]*+"|'[^']*+')"""
+_ATTRIBUTES = _attributes(r"""(?:"[^<"]*+"|'[^<']*+')""")
+# Of a tag whose text is taken, too: its first > is its end.
+_SHORT_ATTRIBUTES = _attributes(r"""(?:"[^<>"]*+"|'[^<>']*+')""")
 _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?+)"
 
 
@@ -85,9 +96,8 @@ _RESOURCES = rf"(?:img|source|video|audio|embed|track){_NAME_ENDS}"
 # matter. Only these words do; a character reference may stand for any letter of them.
 _TELLING_LINK = "|".join(("&", *sorted(PAGE_RELATIONS)))
 _TELLING_META = """&|noindex|nofollow|none|refresh|["'=]description"""
-_TELLING_REL = "&|nofollow"
 
-_UNTELLING = rf"""(?:meta(?![^<>]*?(?:{_TELLING_META}))|link(?![^<>]*?(?:{_TELLING_LINK})))
+_UNTELLING = rf"""(?:meta(?![^<]*?(?:{_TELLING_META}))|link(?![^<]*?(?:{_TELLING_LINK})))
     {_NAME_ENDS}{_ATTRIBUTES}"""
 
 # Tags that are passed over, the most frequent kinds first.
@@ -113,17 +123,37 @@ _OPAQUE = rf"""(?:
         [^<]*+(?:<(?:/?{_SVG_NAMES}{_NAME_ENDS}{_ATTRIBUTES}>|{_SVG_TEXT}|{_COMMENT})[^<]*+)*+</svg>
     | select{_NAME_ENDS}{_ATTRIBUTES}>
         [^<]*+(?:</?opt(?:ion|group){_NAME_ENDS}{_ATTRIBUTES}>[^<]*+)*+</select>
+    # a tag with something like a tag in its attributes
+    | (?!{_NAMES})[a-z][a-z0-9-]*+{_NAME_ENDS}{_attributes(_QUOTED)}>
     # a tag that the page's end cuts off
     | /?+[a-z][^>]*+\z
     )"""
 
-# A link as nearly all are written: only its href matters. Of a rel only its own value is looked at;
-# otherwise a tag with many of them would be read once for each.
-_TELLING = rf"""rel=(?:"[^<>"]*?(?:{_TELLING_REL})|'[^<>']*?(?:{_TELLING_REL}))"""
-_ORDINARY_LINK = rf"""a{_SPACE}++
-    (?:(?!href=|{_TELLING})[a-z-]++={_QUOTED}{_SPACE}++)*+
-    href=(?|"([^<>"]*+)"|([^\t\n\f\r <>"'=]++)(?=[\t\n\f\r >]))
-    (?:>|(?![^<>]*?(?:{_TELLING_REL})){_ATTRIBUTES}>)"""
+# A link: of its attributes only href and rel matter, and of two of one name the first. An equals
+# sign without a name ends the loop over attributes, and so does an open quote.
+_BETWEEN = r"[\t\n\f\r /]*+"
+_ATTRIBUTE = rf"""[^\t\n\f\r />"'=<]++(?:={_SPACE}*+(?:{_QUOTED}|{_BARE}*+))?+{_BETWEEN}"""
+_IS_HREF = r"href[=\t\n\f\r />]"
+_IS_REL = r"rel[=\t\n\f\r />]"
+# A rel that may say nofollow: a character reference may stand for any letter of it.
+_TELLING = "(?:&|nofollow)"
+_TELLING_REL = rf"""rel={_SPACE}*+
+    (?:"[^"]*?{_TELLING}|'[^']*?{_TELLING}|{_BARE}*?{_TELLING})"""
+# One that surely does, in words of ASCII.
+_WORD = r"[!#-%(-;=?-~]"
+_WORDS = r"[\t\n\f\r !#-%(-;=?-~]*"
+_NOFOLLOW = rf"""rel={_SPACE}*+
+    (?=["']nofollow[\t\n\f\r "']|["']{_WORDS}{_SPACE}nofollow[\t\n\f\r "']|nofollow[\t\n\f\r >])
+    (?:"{_WORDS}+"|'{_WORDS}+'|{_WORD}++(?=[\t\n\f\r >])){_BETWEEN}"""
+# What stands before the href of a nofollow link is taken, too: it marks the field.
+_HREF = rf"""href=(?|"(?!['=])([^<>"]*+)"|'(?!["=])([^<>']*+)'|(?!=)({_BARE}++))"""
+_MARKED_HREF = rf"""href(?|=("[^<>"]*+)"|=('[^<>']*+)'|(={_BARE}++))"""
+_LINK = rf"""[\t\n\f\r /]++(?|
+    (?:(?!{_IS_HREF}|{_TELLING_REL}){_ATTRIBUTE})*+{_HREF}
+        (?:>|{_BETWEEN}(?:(?!{_TELLING_REL}){_ATTRIBUTE})*+>)
+    | (?:(?!{_IS_HREF}|{_IS_REL}){_ATTRIBUTE})*+(?|
+        {_NOFOLLOW}(?:(?!{_IS_HREF}){_ATTRIBUTE})*+{_MARKED_HREF}{_BETWEEN}(?:{_ATTRIBUTE})*+>
+        | {_MARKED_HREF}{_BETWEEN}(?:(?!{_IS_REL}){_ATTRIBUTE})*+{_NOFOLLOW}(?:{_ATTRIBUTE})*+>))"""
 
 # The text of an element up to its end, with the tags in it, so far as it may matter. It is looked
 # at, not taken: the links in it are links.
@@ -131,17 +161,17 @@ _INNER = r"[^<]{{0,120}}+(?:<(?!/?{name}[\t\n\f\r >])[^<]{{0,120}}+){{0,4}}+"
 # Generators put links, code and marks into headings. No heading reaches into the next, so this is
 # linear, too.
 _HEADING_TEXT = r"[^<]{0,200}+(?:<(?!/?h1[\t\n\f\r >])[^<]{0,200}+){0,40}+"
-_HEADING = rf"(?=(<h1{_NAME_ENDS}{_ATTRIBUTES}>{_HEADING_TEXT}))<h1"
+_HEADING = rf"(?=(<h1{_NAME_ENDS}{_SHORT_ATTRIBUTES}>{_HEADING_TEXT}))<h1"
 _TAGS = rf"<(?:a|area|base|html|link|meta|template){_NAME_ENDS}{_ATTRIBUTES}"
 _IFRAME = rf"(<iframe{_NAME_ENDS}{_ATTRIBUTES})>{_text_until('iframe')}"
-_TITLE = rf"(<title{_NAME_ENDS}{_ATTRIBUTES}>{_text_until('title')})"
+_TITLE = rf"(<title{_NAME_ENDS}{_SHORT_ATTRIBUTES}>{_text_until('title')})"
 
 # Each match gives one field: an href, a tag without its `>`, or nothing. Anything odd, with all of
 # the page after it, gives a single `<`.
 _FIELD = b"\0$1"
 _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
-    <{_ORDINARY_LINK}
+    <a(?:rea)?+{_LINK}
     | <{_OPAQUE}()
     | ({_TAGS})>
     | {_IFRAME}
@@ -154,11 +184,13 @@ _NEXT = rf"""(?!<{_PLAIN})(?|
 # ask for: the text of a link, or a tag that does not matter to the crawl.
 _TWO_FIELDS = b"\0$1\0$2"
 _ODD_OF_TWO = b"\0<\0"
+_HAS_SRC = rf"(?={_BETWEEN}(?:(?!src=){_ATTRIBUTE})*+src=){_NAME_ENDS}"
+_IS_JSON_LD = rf"(?={_BETWEEN}(?:(?!type=){_ATTRIBUTE})*+type=[^<>]*?ld\+json){_NAME_ENDS}"
 _ALL_NEXT = rf"""(?!<(?:(?!{_RESOURCES})(?:{_PASSED})))(?|
-    <{_ORDINARY_LINK}(?=({_INNER.format(name="a")}))
+    <a{_LINK}(?=({_INNER.format(name="a")}))
     | ()(<(?:{_RESOURCES}{_ATTRIBUTES}|{_UNTELLING}))>
-    | ()(<script{_NAME_ENDS}(?=[^<>]*?src){_ATTRIBUTES})>{_text_until("script", "<!--")}(?!<!--)
-    | ()(<script{_NAME_ENDS}(?=[^<>]*?ld\+json){_ATTRIBUTES}>{_text_until("script", "<!--")})
+    | ()(<script{_HAS_SRC}{_ATTRIBUTES})>{_text_until("script", "<!--")}(?!<!--)
+    | ()(<script{_IS_JSON_LD}{_ATTRIBUTES}>{_text_until("script", "<!--")})
         (?!<!--)
     | <{_OPAQUE}()()
     | (<a{_NAME_ENDS}{_ATTRIBUTES})>(?=({_INNER.format(name="a")}))
@@ -175,9 +207,10 @@ _SAMPLES = {
     b"""<!DOCTYPE html><html lang="en"><TITLE lang=en>A &lt; <b></TITLE><!-- <a href="no"> -->
     <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class="c" href="/1">1</a>
     <A ID="a" HREF=/2>2</A><a rel="nofollow" href="/3">3</a><iframe src=/4><a href=no></iframe>
-    """: b'\0\0<html lang="en"\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2'
-    b'\0<a rel="nofollow" href="/3"\0<iframe src=/4',
-    b"<p title='<'><a href=no>": _ODD,
+    <area href='/5' REL='x noFollow'><a rel=&#110;ofollow href=/6><a x="<a href=no>" y='>' href=/7>
+    """: b'\0\0<html lang="en"\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2\0"/3\0<iframe src=/4'
+    b"\0'/5\0<a rel=&#110;ofollow href=/6\0/7",
+    b"<p it's><a href=no>": _ODD,
     b"": b"",
 }
 
@@ -186,11 +219,13 @@ _ALL_SAMPLES = {
     <a class="c" href="/1">One <b>link</b></a><script>"<a href=no>"</script>
     """: b"\0<html\0\0\0<link rel=icon href=/i\0\0<script src=/s\0<h1>A <i>b</i>\0"
     b'\0\0<img src="/p"\0/1\0One <b>link</b>\0\0',
-    b"<p title='<'><a href=no>": _ODD_OF_TWO,
+    b"<p it's><a href=no>": _ODD_OF_TWO,
     b"": b"",
 }
 
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
+
+_MARK = '\0"'  # of fields that are hrefs of nofollow links; `elements` knows it, too
 
 _DESCRIPTION = 'meta name="description" content="'
 _DESCRIBES = len(_DESCRIPTION)
@@ -257,12 +292,13 @@ def _decoded(fields: bytes, codec: str) -> str:
 def _sorted(fields: str, limit: int) -> Elements:
     """Return the elements in the fields, by kind: few fields are tags, the others are hrefs."""
     first, *parts = fields.split("\0<")
-    hrefs = _hrefs(first)
-    rels: dict[int, str] = {}
+    hrefs: list[str] = []
+    nofollow: list[str] = []
+    _add_hrefs(first, hrefs, nofollow)
     title = heading = description = lang = canonical = None
     others: dict[str, list[TagElement]] = {}
     for part in parts:
-        tag, _, more = part.partition("\0")
+        tag, separator, more = part.partition("\0")
         # As nearly all pages write them, these five are known at a glance; `startswith` would take
         # twice as long.
         start = tag[:4]
@@ -284,10 +320,10 @@ def _sorted(fields: str, limit: int) -> Elements:
             lang = lang or found_lang[1]
         else:
             name = NAME_END.split(tag, maxsplit=1)[0].lower()
-            if name == "a":
-                link = TagElement(tag[1:])
-                rels[len(hrefs)] = link.attr("rel") or ""
-                hrefs.append(link.attr("href") or "")
+            if name in ("a", "area"):
+                link = TagElement(tag[len(name) :])
+                kind = nofollow if is_nofollow(link.attr("rel")) else hrefs
+                kind.append(link.attr("href") or "")
             elif name == "title":
                 title = resolved_text(tag.partition(">")[2]) if title is None else title
             elif name == "h1":
@@ -295,21 +331,25 @@ def _sorted(fields: str, limit: int) -> Elements:
             elif len(found := others.setdefault(name, [])) < limit:
                 found.append(TagElement(tag[len(name) :]))
         if more:
-            hrefs += _hrefs(more)
-    return Elements(
-        title, _at_most(limit, hrefs), rels, others, heading, description, lang, canonical
-    )
+            _add_hrefs(separator + more, hrefs, nofollow)
+    return Elements(title, hrefs, nofollow, others, heading, description, lang, canonical)
 
 
-def _at_most(limit: int, hrefs: list[str]) -> list[str]:
-    if len(hrefs) > limit:
-        del hrefs[limit + hrefs.count("") :]
-    return hrefs
-
-
-def _hrefs(fields: str) -> list[str]:
+def _add_hrefs(fields: str, hrefs: list[str], nofollow: list[str]) -> None:
+    """Add the hrefs in fields to those of their kind."""
+    has_references = False
     if "&" in fields:
-        if REFERENCE_IN_VALUE.search(fields) is not None:
-            return [resolved(href) for href in fields.split("\0")]
-        fields = fields.replace("&amp;", "&")
-    return fields.split("\0")
+        without = with_ampersands(fields)
+        has_references = without is None
+        fields = without or fields
+    marked: list[str] = []
+    # A look for one character takes a tenth of one for two.
+    if '"' in fields or "'" in fields or ("=" in fields and "\0=" in fields):
+        fields, *marked = fields.replace("\0'", _MARK).replace("\0=", _MARK).split(_MARK)
+    found = fields.split("\0")
+    if "\0" in "".join(marked):  # others follow
+        for at, href in enumerate(marked):
+            marked[at], *plain = href.split("\0")
+            found += plain
+    hrefs += resolved_all(found) if has_references else found
+    nofollow += resolved_all(marked) if has_references else marked
