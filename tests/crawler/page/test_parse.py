@@ -450,18 +450,23 @@ BASES = st.sampled_from(
 )
 
 
-@given(st.lists(st.tuples(BASES, HREFS), max_size=8))
-def test_memory_hides_no_url(pages: list[tuple[str, list[str]]]) -> None:
-    """With little room and many places, what is left out is what was passed on before."""
-    memory, met = HrefMemory(hrefs=8, hrefs_per_place=3), Recent()
+@given(st.lists(st.tuples(BASES, HREFS, HREFS, st.booleans()), max_size=8))
+def test_memory_hides_no_url(pages: list[tuple[str, list[str], list[str], bool]]) -> None:
+    """With little room and many places, what is left out is what was passed on before.
 
-    for base, hrefs in pages:
-        page = ParsedPage(base=base, links=hrefs)
-        found, all_urls = resolve_links(page, memory=memory, met=met), resolve_links(page).urls
-        assert found.urls == [url for url in all_urls if url not in met]
-        for url in found.urls:
+    A URL that was not, because of nofollow or the scope, is there on every page that has it.
+    """
+    memory, met = HrefMemory(hrefs=12, hrefs_per_place=3), Recent()
+
+    for base, hrefs, nofollow, is_followed in pages:
+        page = ParsedPage(base=base, links=hrefs, nofollow_links=nofollow)
+        found, of_page = resolve_links(page, memory=memory, met=met), resolve_links(page)
+        assert found.urls == [url for url in of_page.urls if url not in met]
+        assert found.nofollow_urls == [url for url in of_page.nofollow_urls if url not in met]
+        passed_on = found.urls if is_followed else found.urls[::2]
+        for url in passed_on:
             met.add(url)
-        memory.passed_on(found, found.urls)
+        memory.passed_on(found, passed_on)
 
 
 def test_an_href_is_left_out_once_its_url_was_passed_on() -> None:

@@ -82,8 +82,7 @@ def harvest(
     if page.nofollow:
         urls, unfollowed = [], [*urls, *unfollowed]
     found = found_links(entry, urls, rules, passed_over) if rules.follows else []
-    if found:
-        rules.hrefs.passed_on(links, (candidate.url for candidate in found))
+    rules.hrefs.passed_on(links, (candidate.url for candidate in found))
     if unfollowed:
         passed_over["nofollow"] = len(unfollowed)
     record = page_record(

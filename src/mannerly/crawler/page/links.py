@@ -11,8 +11,10 @@ the page that it is on:
 
 So an href whose URL was passed on is noted by the place (origin or folder) that decides it
 (`HrefMemory`), and the next page that has it there needs one look-up instead of a parse. An href
-that is spelled like a URL that was passed on lately needs no note. Forgetting costs time only: a
-URL that is passed on twice is still one URL to the store. Refused hrefs are counted by reason.
+that is spelled like a URL that was passed on lately needs no note. An href whose URL is not
+followed (nofollow, out of scope) is noted with it: such links are counted on every page that has
+them. Forgetting costs time only: a URL that is passed on twice is still one URL to the store.
+Refused hrefs are counted by reason.
 
 The resolution of hrefs knows no parser and no scope.
 
@@ -52,16 +54,25 @@ if TYPE_CHECKING:
 DEFAULT_HREFS = 150_000
 DEFAULT_HREFS_PER_PLACE = 500
 
+_WITH_URL = 3  # an href with its URL takes as much memory as three without
+
 _OF_FOLDER = frozenset("_.")  # what an href may begin with that depends on the folder
 
 _NOTHING_MET = Recent()
 
 
+class HrefPlace(NamedTuple):
+    """The hrefs that are known at one place."""
+
+    followed: set[str]  # their URLs were passed on
+    others: dict[str, str]  # those that were not passed on, with their URLs
+
+
 class HrefPlaces(NamedTuple):
     """The hrefs known at a page's origin and in its folder: the places that decide their URLs."""
 
-    origin: set[str]
-    folder: set[str]
+    origin: HrefPlace
+    folder: HrefPlace
 
 
 class PageLinks(NamedTuple):
@@ -76,7 +87,7 @@ class PageLinks(NamedTuple):
 
 
 class HrefMemory:
-    """Hrefs whose URLs were passed on, for the origins and folders used last.
+    """Hrefs and what became of their URLs, for the origins and folders used last.
 
     One memory serves one set of `UrlRules`. A place that is full is cleared: the next page brings
     the menu back, and most of the other hrefs were seen once only.
@@ -90,7 +101,7 @@ class HrefMemory:
         self._hrefs = self._room = hrefs
         self._hrefs_per_place = hrefs_per_place
         # A plain dict finds its first key the slower the more were removed before it.
-        self._places: OrderedDict[str, set[str]] = OrderedDict()
+        self._places: OrderedDict[str, HrefPlace] = OrderedDict()
 
     def at(self, base: str) -> HrefPlaces:
         """Return the hrefs that are known for a page at `base`. Do not change them."""
@@ -100,9 +111,30 @@ class HrefMemory:
         return HrefPlaces(self._at(path[: path.find("/", 8)]), folder)
 
     def passed_on(self, links: PageLinks, urls: Iterable[str]) -> None:
-        """Note the hrefs of these URLs of a page. Call it before the next page is resolved."""
+        """Note the hrefs of a page, of whose URLs these were passed on. Call it page by page."""
         spelled = links.spelled
-        self.note([spelled[url] for url in urls if url in spelled], links.places)
+        if not spelled:
+            return
+        passed = set(urls)
+        self.note([href for url, href in spelled.items() if url in passed], links.places)
+        origin, folder = links.places
+        for url, href in spelled.items():
+            if url in passed:
+                continue
+            if href[:1] == "/" or "://" in href[:8]:
+                place = origin
+            elif _is_of_folder(href):
+                place = folder
+            else:
+                continue
+            others = place.others
+            if href not in others:
+                if len(others) >= self._hrefs_per_place:
+                    self._room += _WITH_URL * len(others)
+                    others.clear()
+                others[href] = url
+                self._room -= _WITH_URL
+        self._make_room()
 
     def clear(self) -> None:
         """Forget everything: what was noted of some page was not passed on after all."""
@@ -113,36 +145,41 @@ class HrefMemory:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
         origin, folder = places
         for href in hrefs:
-            first = href[:1]
-            if first == "/":
-                known = origin
-            # One that surely depends on the folder only, unlike `http:?q` and ` ?q`.
-            elif (first.isalnum() or first in _OF_FOLDER) and ":" not in href:
-                known = folder
+            if href[:1] == "/":
+                followed = origin.followed
+            elif _is_of_folder(href):
+                followed = folder.followed
             else:
                 continue
-            if len(known) >= self._hrefs_per_place:
-                self._room += len(known)
-                known.clear()
-            known.add(href)
+            if len(followed) >= self._hrefs_per_place:
+                self._room += len(followed)
+                followed.clear()
+            followed.add(href)
             self._room -= 1
         self._make_room()
 
-    def _at(self, place: str) -> set[str]:
-        known = self._places.get(place)
-        if known is None:
-            known = self._places[place] = set()
+    def _at(self, name: str) -> HrefPlace:
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = HrefPlace(set(), {})
             # An empty place counts as an href; otherwise any number of folders would cost nothing.
             self._room -= 1
             self._make_room()
         else:
-            self._places.move_to_end(place)
-        return known
+            self._places.move_to_end(name)
+        return place
 
     def _make_room(self) -> None:
         # The last two are in use: a page's folder and its origin.
         while self._room < 0 and len(self._places) > 2:
-            self._room += 1 + len(self._places.popitem(last=False)[1])
+            followed, others = self._places.popitem(last=False)[1]
+            self._room += 1 + len(followed) + _WITH_URL * len(others)
+
+
+def _is_of_folder(href: str) -> bool:
+    """Return whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
+    first = href[:1]
+    return (first.isalnum() or first in _OF_FOLDER) and ":" not in href
 
 
 def resolve_links(
@@ -186,7 +223,7 @@ class _Resolver:
         """Return the URLs that were not passed on lately, in page order."""
         if not hrefs:
             return []
-        origin, folder = self.places
+        (origin, at_origin), (folder, in_folder) = self.places
         lately, resolve = self._met, self._resolve
         unknown = [href for href in hrefs if href not in origin and href not in folder]
         spelled: dict[str, str] = {}
@@ -195,7 +232,7 @@ class _Resolver:
                 href = self._bare(href)
                 if href in origin or href in folder or href in lately:
                     continue
-            url = resolve(href)
+            url = at_origin.get(href) or in_folder.get(href) or resolve(href)
             if isinstance(url, str):
                 spelled[url] = href
             else:

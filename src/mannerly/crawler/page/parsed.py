@@ -40,7 +40,7 @@ class ParsedPage(NamedTuple):
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
-    links: Sequence[str] = ()  # raw; those of the head first, of frames last; else in page order
+    links: Sequence[str] = ()  # raw; those of the head first, of frames last
     nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
     links_capped: bool = False  # the page has more links than were read
     description: str | None = None
