@@ -219,7 +219,7 @@ SERVED = (
         "keep no figures of a host",
         "J5",
         "crawler/shard/hosts.py",
-        "            counts.figures = self._politeness.figures(host, now=now) or counts.figures\n",
+        "            counts.doing = pack_doing(doing)\n",
         "",
         (f"{_FIGURE_TESTS}::test_record_of_a_host_has_its_figures",),
         rows=("J5",),

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from tests.crawler.views import a_view, named
+
 from mannerly.cli.block import block
 from mannerly.cli.host_table import host_table, legend
 from mannerly.cli.look import Look
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import CrawlResult
+from mannerly.crawler.host_view import HostStatus, LimitedBy
 from mannerly.crawler.inspection.seeds import GivenUpHost, SeedAstray, SeedProblem
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.standing import HostStanding, HostStatus, LimitedBy
 from mannerly.crawler.stats import HostTally, Latencies, OldestRequest, Stats, Waits
 from mannerly.live.meter import CrawlState, Limits, Live
 
@@ -25,7 +27,7 @@ HOURS = 3600.0
 DIRECTORY = "crawl-handbook.example.org-and-39-more"
 
 _STATE = HostStatus
-HANDBOOK = HostStanding(
+HANDBOOK = a_view(
     host="handbook.example.org",
     state=_STATE.ASKED_TO_WAIT,
     queued=18_402,
@@ -39,7 +41,7 @@ HANDBOOK = HostStanding(
     fetched=16_918,
     refused=31,
 )
-SHOP = HostStanding(
+SHOP = a_view(
     host="shop.example.com",
     state=_STATE.BACKING_OFF,
     queued=9_730,
@@ -53,10 +55,8 @@ SHOP = HostStanding(
     fetched=8_112,
     refused=57,
 )
-TICKETS = SHOP._replace(
-    host="tickets.example.org", next_in_s=840.0, problem="429", times=9, queued=2_683
-)
-ARCHIVE = HostStanding(
+TICKETS = named(SHOP, "tickets.example.org", next_in_s=840.0, problem="429", times=9, queued=2_683)
+ARCHIVE = a_view(
     host="archive.statistics-office.example.com",
     state=_STATE.FETCHING,
     queued=41_077,
@@ -65,7 +65,7 @@ ARCHIVE = HostStanding(
     limited_by=LimitedBy.MAX_RATE,
     fetched=58_210,
 )
-LIBRARY = HostStanding(
+LIBRARY = a_view(
     host="library.example.edu",
     state=_STATE.FETCHING,
     queued=3_612,
@@ -74,7 +74,7 @@ LIBRARY = HostStanding(
     limited_by=LimitedBy.ROBOTS,
     fetched=3_988,
 )
-RECIPES = HostStanding(
+RECIPES = a_view(
     host="recipes.example.com",
     state=_STATE.PAUSED,
     queued=1_870,
@@ -83,7 +83,7 @@ RECIPES = HostStanding(
     limit=1.3,
     fetched=2_930,
 )
-MIRROR = HostStanding(
+MIRROR = a_view(
     host="intranet-mirror.example.com",
     state=_STATE.GIVEN_UP,
     queued=611,
@@ -113,7 +113,7 @@ def _stats(**changes: object) -> Stats:
         "hosts_known": 40,
         "hosts_given_up": 2,
         "waits": Waits(pace=20, busy=4, asked_to_wait=3, backing_off=2, paused=1, next_in_s=0.1),
-        "standings": [HANDBOOK, SHOP, ARCHIVE],
+        "host_views": [HANDBOOK, SHOP, ARCHIVE],
         "latencies": latencies(),
         "latest_url": "https://archive.statistics-office.example.com/tables/2019/population.html",
     }
@@ -122,20 +122,19 @@ def _stats(**changes: object) -> Stats:
 
 def _waiting() -> Stats:
     waits = Waits(asked_to_wait=3, paused=1, next_in_s=41.0)
-    cdn = HANDBOOK._replace(
-        host="cdn-assets-storage.example.net", next_in_s=125.0, retry_after_s=300.0, queued=900
-    )
+    name = "cdn-assets-storage.example.net"
+    cdn = named(HANDBOOK, name, next_in_s=125.0, retry_after_s=300.0, queued=900)
     return _stats(
-        fetched=385_104, queued=24_719, in_flight=0, waits=waits, standings=[HANDBOOK, cdn]
+        fetched=385_104, queued=24_719, in_flight=0, waits=waits, host_views=[HANDBOOK, cdn]
     )
 
 
 def _refused() -> Stats:
     shop = SHOP._replace(problem="403", times=11, next_in_s=720.0, failing_s=38 * 60.0)
     waits = Waits(backing_off=4, next_in_s=720.0)
-    standings = [shop, TICKETS._replace(failing_s=30 * 60.0)]
+    host_views = [shop, TICKETS._replace(failing_s=30 * 60.0)]
     changes = {"fetched": 397_410, "queued": 12_413, "in_flight": 0, "throttles": 7_904}
-    return _stats(waits=waits, standings=standings, **changes)
+    return _stats(waits=waits, host_views=host_views, **changes)
 
 
 LIMITS = Limits(workers=512)
@@ -186,7 +185,7 @@ MOMENTS: dict[str, Live] = {
     ),
     "paused-host": Live(
         CrawlState.PAUSED,
-        _stats(in_flight=0, queued=1_870, waits=Waits(paused=1), standings=[RECIPES]),
+        _stats(in_flight=0, queued=1_870, waits=Waits(paused=1), host_views=[RECIPES]),
         2 * HOURS + 840,
         0.0,
         38.0,

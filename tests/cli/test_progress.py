@@ -7,6 +7,7 @@ import json
 from collections import Counter
 
 import pytest
+from tests.crawler.views import a_view
 
 from mannerly.cli.block import block
 from mannerly.cli.event_log import ORDINARY, EventLog
@@ -17,10 +18,10 @@ from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
 from mannerly.crawler import events as told
 from mannerly.crawler.crawl import CrawlResult
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.news import Told
-from mannerly.crawler.standing import HostStanding, HostStatus
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
 from mannerly.live.sentence import doing
@@ -35,7 +36,7 @@ BUSY = Stats(
     hosts_known=18,
     waits=Waits(ready=3, pace=12, asked_to_wait=2, backing_off=1, next_in_s=0.4),
 )
-ASKED = HostStanding("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
+ASKED = a_view("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
 
 
 def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
@@ -52,10 +53,10 @@ def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
 
 def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
     """By its queue and pace, or until it comes back, unless --duration is shorter."""
-    quick = HostStanding("quick.example", HostStatus.FETCHING, 5000, 0.001)
+    quick = a_view("quick.example", HostStatus.FETCHING, 5000, 0.001)
     slow = ASKED._replace(next_in_s=1.0)
-    stats = Stats(fetched=10, queued=5010, standings=[quick, slow])
-    waiting = Stats(fetched=10, queued=5010, standings=[quick, ASKED])
+    stats = Stats(fetched=10, queued=5010, host_views=[quick, slow])
+    waiting = Stats(fetched=10, queued=5010, host_views=[quick, ASKED])
 
     assert at_least_s(Meter().update(stats, 1.0)) == 20.0
     assert at_least_s(Meter().update(waiting, 1.0)) == 60.0
@@ -73,14 +74,14 @@ def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
         (
             Stats(
                 waits=Waits(backing_off=1, next_in_s=60.0),
-                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
+                host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
             ),
             CrawlState.REFUSED,
         ),
         (
             Stats(
                 waits=Waits(backing_off=1, next_in_s=60.0),
-                standings=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
+                host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
             ),
             CrawlState.WAITING,
         ),
@@ -141,7 +142,7 @@ def test_hosts_are_counted_once() -> None:
             {"reason": "answer", "waited_s": 14, "timeout_s": 20, "attempt": 2, "attempts": 3},
         ),
         (
-            Stats(waits=Waits(asked_to_wait=1, next_in_s=60.0), standings=[ASKED]),
+            Stats(waits=Waits(asked_to_wait=1, next_in_s=60.0), host_views=[ASKED]),
             {"next_host": "a.example", "next_in_s": 60.0, "reason": "retry_after"},
         ),
         (Stats(waits=Waits(pace=1, next_in_s=9.0)), {"next_in_s": 9.0, "reason": "pace"}),

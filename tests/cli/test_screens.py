@@ -20,7 +20,7 @@ from mannerly.cli.host_table import busiest, host_table
 from mannerly.cli.look import Look, cut, look_at, short_host, width
 from mannerly.cli.screen import redraw
 from mannerly.cli.summary import summary
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.live.meter import CrawlState
 
 PAINT = re.compile(r"\x1b\[[0-9;]*m")

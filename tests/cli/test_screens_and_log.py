@@ -1,8 +1,4 @@
-"""The numbers on screens, compared with the log of the server: requests, pages, gaps, states.
-
-Where a screen is known to be wrong, the test is marked so, strictly: it has to be mended together
-with its mark.
-"""
+"""The numbers on screens, compared with the log of the server: requests, pages, gaps, states."""
 
 from __future__ import annotations
 
@@ -17,13 +13,13 @@ from tests.crawler.runtime.harness import page_requests
 from tests.harness.waiting import eventually
 
 import mannerly
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.demo import DemoWeb, Site, gaps_s
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.host_view import HostView
     from mannerly.demo import Record
 
 LOG_TELLS_S = 0.03  # a server's process notes a request when it gets to read it
@@ -33,7 +29,7 @@ LOG_TELLS_S = 0.03  # a server's process notes a request when it gets to read it
 class Seen:
     """A crawl that was stopped, what was said of it while it ran and after, and the log."""
 
-    running: HostStanding
+    running: HostView
     sent_per_s: float  # in the seconds before
     stopped: Said
     host: dict[str, object]  # host show --json
@@ -49,7 +45,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         with shell.start(*words, "--strategy", "gradient", "--max-rate", "8") as run:
             until_requests(web, 30)
             with mannerly.open(shell.crawl_dir) as crawl:
-                running = crawl.standings("queued", 1)[0]
+                running = crawl.hosts("queued", 1)[0]
             latest = [record.t for record in page_requests(web.log())][-16:]
             run.interrupt()
             run.end()
@@ -73,13 +69,11 @@ def test_smallest_gap_is_that_of_the_log(seen: Seen) -> None:
     assert seen.host["smallest_gap_s"] == pytest.approx(min(gaps_s(seen.log)), abs=LOG_TELLS_S)
 
 
-@pytest.mark.xfail(strict=True, reason="records of hosts lack the gap in force: it is guessed")
 def test_pace_is_that_of_the_log(seen: Seen) -> None:
     """While a strategy changes it, too."""
     assert 1.0 / seen.running.delay_s == pytest.approx(seen.sent_per_s, rel=0.5)
 
 
-@pytest.mark.xfail(strict=True, reason="hosts of a crawl that does not run have no state")
 def test_host_of_a_stopped_crawl_is_not_fetching(seen: Seen) -> None:
     """Nothing is sent to it."""
     assert "fetching" not in seen.stopped.out
@@ -100,7 +94,7 @@ def test_failing_host_is_backing_off_and_a_limiting_one_has_asked(tmp_path: Path
 
             def states() -> dict[str, HostStatus]:
                 with mannerly.open(shell.crawl_dir) as crawl:
-                    return {each.host: each.state for each in crawl.standings("queued", 5)}
+                    return {each.host: each.state for each in crawl.hosts("queued", 5)}
 
             eventually(lambda: shell.crawl_dir.exists() and len(limiting.heads) >= 3)
             eventually(lambda: HostStatus.ASKED_TO_WAIT in states().values())

@@ -224,7 +224,7 @@ def test_what_was_set_for_a_host_adds_up(crawl: Path) -> None:
 
     assert said.startswith(f"Set the pace of {HOST} to --delay 0.5 --per-host 2 ")
     assert "pace set        --delay 0.5 --per-host 2\n" in shown.stdout
-    assert "state           paused\n" in shown.stdout
+    assert "state           paused: by you\n" in shown.stdout
     assert f"‖  {HOST} " in listed.stdout
     assert facts["is_paused"] is True
     assert facts["set"] == {"delay_s": 0.5, "max_rate": None, "per_host": 2}

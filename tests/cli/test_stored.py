@@ -23,8 +23,9 @@ from tests.exports.stored_example import (
 from tests.harness.commands import invoke
 
 from mannerly.crawler.control import HostForget, Pause, Unpause
+from mannerly.crawler.host_view import NO_ROBOTS, Doing, pack_doing
 from mannerly.crawler.kinds import Kind
-from mannerly.crawler.model import Candidate, HostRecord, RobotsRecord
+from mannerly.crawler.model import Candidate, HostRecord
 from mannerly.crawler.store import create_crawl, open_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCard
 
@@ -176,7 +177,7 @@ def test_summary_status_and_export_agree(tmp_path: Path) -> None:
         ("https://a.example/old", "fetched", f"redirects to {SEED}"),
         ("https://a.example/copy", "fetched", f"its canonical URL is {SEED}"),
         ("https://b.example/broken", "failed", "timed out (--timeout), "),
-        (QUEUED, "queued", "its host was given up (stalled); its host sent Retry-After"),
+        (QUEUED, "queued", "its host: given up: stalled"),
         (PRIVATE, "skipped", "forbidden by robots.txt (--ignore-robots)"),
         (EXCESS, "skipped", "beyond --max-per-host"),
         ("a.example/never?utm_source=x", "unknown", "no page, sitemap or seed"),
@@ -235,7 +236,10 @@ def test_hosts_come_in_the_order_that_was_asked_for(crawl: Path) -> None:
     by_queue = json.loads(invoke("hosts", crawl, "--json").stdout)
     by_fetched = json.loads(invoke("hosts", crawl, "--sort", "fetched", "--json").stdout)
 
-    assert [(host["host"], host["queued"]) for host in by_queue] == [("a.example", 1)]
+    assert [(host["host"], host["queued"]) for host in by_queue] == [
+        ("a.example", 1),
+        ("b.example", 0),
+    ]
     assert [host["host"] for host in by_fetched] == ["a.example", "b.example"]
     assert (
         len(json.loads(invoke("hosts", crawl, "--sort", "failed", "--limit", 1, "--json").stdout))
@@ -252,7 +256,7 @@ def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:
     outcome = invoke("host", "show", crawl, "https://A.example/x")
 
     assert outcome.exit_code == 0
-    assert "delay           0.50 s" in outcome.stdout
+    assert "pace            2.00/s, 0.50 s between requests, near the limit" in outcome.stdout
     assert f"  {QUEUED}" in outcome.stdout
 
 
@@ -273,8 +277,8 @@ def test_host_show_tells_what_a_host_waits_for(crawl: Path) -> None:
         running = state("c.example")
 
     waiting = "waiting: the crawl is not running"
-    assert stopped == ["given up: stalled", "nothing queued", waiting]
-    assert running == "active"
+    assert stopped == ["given up: stalled", "done", waiting]
+    assert running == "fetching"
 
 
 def test_host_forget_waits_for_a_crawl_that_is_not_running(crawl: Path) -> None:
@@ -294,15 +298,14 @@ def test_host_whose_robots_txt_cannot_be_had_is_not_shown_as_active(tmp_path: Pa
     manifest = Manifest.new(seeds=[SEED], settings={}, shards=1, created_at=now)
     with closing(create_crawl(location, manifest)) as owner:
         store = owner.claim(0, ShardOptions(1000))
-        origin = "http://a.example"
-        robots = RobotsRecord(origin, 503, None, now, now + 55.0, failing_since=now - 5.0)
-        found = [Candidate(f"{origin}/", "a.example", 0, 0, None)]
-        store.commit(Batch(found=found, hosts=[HostRecord("a.example")], robots={origin: robots}))
+        found = [Candidate("http://a.example/", "a.example", 0, 0, None)]
+        doing = pack_doing(Doing(waits_for="robots", wait_s=55.0, problem=NO_ROBOTS))
+        host = HostRecord("a.example", updated_at=now, doing=doing)
+        store.commit(Batch(found=found, hosts=[host]))
+        shown = invoke("host", "show", location, "a.example").stdout
+        table = invoke("hosts", location).stdout
 
-    shown = invoke("host", "show", location, "a.example").stdout
-    table = invoke("hosts", location).stdout
-
-    assert re.search(r"state +its robots.txt cannot be had, next try in 5\d s", shown)
+    assert re.search(r"state +backing off: its robots.txt is unreachable, 5\d s to go", shown)
     assert re.search(r"a\.example +5\d s ", table)
     assert "backing off" in table
 

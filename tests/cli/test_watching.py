@@ -78,7 +78,7 @@ def test_selected_host_is_marked_and_paused(stored: StoredCrawl) -> None:
 
 def test_time_to_go_is_that_of_the_slowest_host(stored: StoredCrawl) -> None:
     """The most of queue x pace over all hosts, whatever part of the table is shown."""
-    longest = max(stored.standings("queued", 100), key=lambda host: host.queue_s)
+    longest = max(stored.hosts("queued", 100), key=lambda host: host.queue_s)
 
     found = stored.slowest_host()
     seen = Watch(stored, 1.0, Keys())._look()  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.host_view import Doing, LimitedBy, pack_doing
 from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import create_crawl
@@ -130,6 +131,7 @@ def _host() -> HostRecord:
         concurrency=4,
         is_proven=True,
         blocked_until=4_000_000_000.0,
+        doing=pack_doing(Doing(delay_s=0.5, limited_by=LimitedBy.LEARNED)),
         updated_at=FETCHED_AT,
         fetched=6,
         refused=2,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from tests.crawler.views import a_view
 from tests.harness.programs import program
 
-from mannerly.crawler.standing import HostStanding, HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.stats import Latencies, Stats
 from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.service.background import TaskHealth
@@ -31,8 +32,8 @@ def existing() -> set[str]:
     """The names of all samples of a crawl in a server with a busy host, and of a service."""
     waits = Latencies()
     waits.note(1.0)
-    host = HostStanding("a.example", HostStatus.FETCHING, 1)
-    stats = Stats(blocked={"pace": waits}, standings=[host], fleet=FleetFigures())
+    host = a_view("a.example", HostStatus.FETCHING, 1)
+    stats = Stats(blocked={"pace": waits}, host_views=[host], fleet=FleetFigures())
     reading = Reading(
         stats,
         {"jobs": LimitUse(2, 1)},

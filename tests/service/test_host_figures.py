@@ -6,10 +6,11 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from tests.crawler.views import a_view
 from tests.service.asking import mannerly
 
 from mannerly.crawler.crawl import Crawl
-from mannerly.crawler.standing import HostStanding, HostStatus
+from mannerly.crawler.host_view import HostStatus, doing_in
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.stored import open_crawl
 from mannerly.demo import DemoWeb, plain_sites
@@ -64,7 +65,7 @@ def test_record_of_a_host_has_its_figures(tmp_path: Path) -> None:
     assert told is not None
     assert {name: printed[name] for name in NAMES} == {name: told[name] for name in NAMES}
     assert {name: printed[name] for name in NAMES} == {
-        name: getattr(record, name) for name in NAMES
+        name: getattr(doing_in(record), name) for name in NAMES
     }
     assert printed["p95_latency_s"] > 0.0
     assert printed["success_streak"] >= 8
@@ -73,12 +74,12 @@ def test_record_of_a_host_has_its_figures(tmp_path: Path) -> None:
 
 def test_metrics_of_the_busiest_hosts_have_their_figures() -> None:
     """On request, each with the name of its host."""
-    standing = HostStanding(
+    standing = a_view(
         HOST, HostStatus.FETCHING, 3, p95_latency_s=0.25, error_rate=0.5, tokens=0.75,
         success_streak=7, error_streak=2,
     )  # fmt: skip
 
-    text = metrics_text(Reading(Stats(standings=[standing]), {}, time.time()), hosts=1).decode()
+    text = metrics_text(Reading(Stats(host_views=[standing]), {}, time.time()), hosts=1).decode()
 
     for name, value in (
         ("p95_latency_seconds", 0.25),

@@ -6,9 +6,10 @@ import subprocess
 from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families
+from tests.crawler.views import a_view
 from tests.harness.programs import program
 
-from mannerly.crawler.standing import HostStanding, HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.stats import Latencies, Stats, Waits
 from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.live.meter import Limits, limits_of
@@ -59,9 +60,9 @@ def busy() -> Stats:
         commits=times(0.004),
         fleet=FleetFigures(leases=32),
         blocked={"pace": times(0.4, 0.4), "retry_after": times(20.0)},
-        standings=[
-            HostStanding("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
-            HostStanding("b.example", HostStatus.FETCHING, 9, delay_s=2.0),
+        host_views=[
+            a_view("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
+            a_view("b.example", HostStatus.FETCHING, 9, delay_s=2.0),
         ],
     )
     tally = stats.tally("c.example")

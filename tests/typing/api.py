@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_type
 
 import mannerly
-from mannerly.crawler.inspection.hosts import HostLine
+from mannerly.crawler.host_view import HostView
+from mannerly.crawler.inspection.hosts import HostDetails
 from mannerly.crawler.inspection.status import Status
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.runtime.ending import Ending
@@ -109,7 +110,7 @@ def handle(url: str) -> mannerly.CrawlResult:
         look(crawl, url)
         host = crawl.host("example.org")
         assert_type(host, HostHandle)
-        assert_type(host.show(), HostLine | None)
+        assert_type(host.show(), HostDetails | None)
         host.set(delay_s=5)
         host.pause()
         host.resume()
@@ -136,7 +137,7 @@ def handle(url: str) -> mannerly.CrawlResult:
 
 def look(crawl: mannerly.StoredCrawl, url: str) -> None:
     assert_type(crawl.status(), Status)
-    assert_type(crawl.hosts(), list[HostLine])
+    assert_type(crawl.hosts(), list[HostView])
     assert_type(crawl.explain(url).state, str)
     assert_type(crawl.explain(url).because, str)
     assert_type(crawl.pages(), Iterator[PageRecord])

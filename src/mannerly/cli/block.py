@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
+from mannerly.crawler.inspection.host_words import state_words
 from mannerly.live.meter import CrawlState
 from mannerly.live.sentence import ahead, doing
 
 from .figures import many, size, span
-from .host_words import GLYPHS, next_back, state_words
+from .host_words import GLYPHS, next_back
 from .look import Tone, short_host, width
 from .steer import continue_command
 from .terminal import safe_term
@@ -45,7 +46,7 @@ _STATES = {
 # When there is no room for all, what needs a look stays.
 _PRIORITY = (
     *(HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.GIVEN_UP),
-    *(HostStatus.SHARED, HostStatus.PAUSED, HostStatus.DONE),
+    *(HostStatus.SHARED, HostStatus.PAUSED, HostStatus.WAITING, HostStatus.DONE),
 )
 
 

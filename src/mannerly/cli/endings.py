@@ -89,7 +89,7 @@ def described(result: CrawlResult, location: str) -> dict[str, object]:
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
-    passing = ("tallies", "standings", "latencies", "blocked", "commits", "warmth", "latest_url")
+    passing = ("tallies", "host_views", "latencies", "blocked", "commits", "warmth", "latest_url")
     for name in passing:
         del stats[name]
     stats["latency_ms"] = {

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostStatus, LimitedBy
+from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, LimitedBy
+from mannerly.crawler.inspection.host_words import cause, state_words
 
 from .figures import span
-from .host_words import GLYPHS, cause, state_words
+from .host_words import GLYPHS
 from .look import short_host, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.host_view import HostView
 
     from .look import Line, Look
 
@@ -28,13 +29,13 @@ _NEXT = 12
 _WIDE_FROM = 116  # columns: 24 are left for a host
 
 
-def busiest(standings: Sequence[HostStanding], look: Look, *, rows: int) -> list[str]:
+def busiest(views: Sequence[HostView], look: Look, *, rows: int) -> list[str]:
     """Return the hosts with the longest queues, with an empty line before."""
-    hosts = sorted(standings, key=lambda host: -host.queued)[: max(0, rows - 2)]
+    hosts = sorted(views, key=lambda host: -host.queued)[: max(0, rows - 2)]
     return ["", *host_table(hosts, look)] if hosts else []
 
 
-def host_table(hosts: Sequence[HostStanding], look: Look) -> list[str]:
+def host_table(hosts: Sequence[HostView], look: Look) -> list[str]:
     """Return a head and one line a host."""
     make = _wide_row if has_states(look) else _narrow_row
     return [look.line(_head(look)), *(look.line(make(host, look)) for host in hosts)]
@@ -45,7 +46,7 @@ def has_states(look: Look) -> bool:
     return look.columns >= _WIDE_FROM
 
 
-def legend(hosts: Sequence[HostStanding], look: Look) -> str:
+def legend(hosts: Sequence[HostView], look: Look) -> str:
     """Return the glyphs of a table without a column for the state."""
     states = {host.state for host in hosts}
     line: Line = []
@@ -76,13 +77,13 @@ def _head(look: Look) -> Line:
     ]
 
 
-def _narrow_row(host: HostStanding, look: Look) -> Line:
+def _narrow_row(host: HostView, look: Look) -> Line:
     cells = (_next(host), _pace(host), _limit(host), f"{host.queued:,}", f"{host.refused:,}")
     numbers = [cell.rjust(columns) for cell, (_, columns) in zip(cells, _NARROW, strict=True)]
     return [GLYPHS[host.state], "  ", _name(host, look), *numbers]
 
 
-def _wide_row(host: HostStanding, look: Look) -> Line:
+def _wide_row(host: HostView, look: Look) -> Line:
     glyph, tone = GLYPHS[host.state]
     state = state_words(host.state).capitalize().ljust(_STATE)
     cells = (
@@ -100,27 +101,26 @@ def _wide_row(host: HostStanding, look: Look) -> Line:
     ]
 
 
-def _name(host: HostStanding, look: Look) -> str:
+def _name(host: HostView, look: Look) -> str:
     columns = _name_columns(look)
     return short_host(host.host, columns).ljust(columns)
 
 
-def _next(host: HostStanding) -> str:
-    if host.state in (HostStatus.SHARED, HostStatus.PAUSED, HostStatus.GIVEN_UP, HostStatus.DONE):
+def _next(host: HostView) -> str:
+    if host.state in WITHOUT_INSTANT:
         return "–"
     return span(host.next_in_s) if host.next_in_s and host.next_in_s >= 0.05 else "now"
 
 
-def _pace(host: HostStanding) -> str:
+def _pace(host: HostView) -> str:
     if not host.delay_s or host.state is HostStatus.GIVEN_UP:
         return "–"
-    pace = 1.0 / host.delay_s
-    return f"{pace:.1f}" if pace >= 0.1 else f"{pace:.2f}"
+    return f"{host.pace:.1f}" if host.pace >= 0.1 else f"{host.pace:.2f}"
 
 
-def _limit(host: HostStanding) -> str:
+def _limit(host: HostView) -> str:
     if host.state is HostStatus.GIVEN_UP:
         return "–"
-    if host.limited_by is LimitedBy.LEARNED:
+    if host.limit and host.limited_by in (LimitedBy.LEARNED, LimitedBy.UNKNOWN):
         return f"{host.limit:.1f}" if host.limit >= 0.1 else f"{host.limit:.2f}"
-    return host.limited_by.value or "–"
+    return "–" if host.limited_by is LimitedBy.LEARNED else host.limited_by.value or "–"

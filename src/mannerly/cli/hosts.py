@@ -7,11 +7,12 @@ a stopped one when it is resumed.
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mannerly.crawler.host_view import LimitedBy
+from mannerly.crawler.inspection.host_words import fields_of, sentence
 from mannerly.crawler.web.words import without_userinfo
 
 from .figures import many, span
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mannerly.crawler.control import HostOrders
-    from mannerly.crawler.inspection.hosts import HostLine
+    from mannerly.crawler.host_view import HostView
+    from mannerly.crawler.inspection.hosts import HostDetails
     from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.standing import HostStanding
     from mannerly.crawler.store.host_memory import HostBudget
     from mannerly.crawler.stored import HostHandle, StoredCrawl
 
@@ -41,6 +42,13 @@ Host = Annotated[
     ),
 ]
 _SET = ("delay_s", "max_rate", "per_host")
+_FROM = {
+    LimitedBy.UNKNOWN: "",
+    LimitedBy.LEARNED: ", near the limit",
+    LimitedBy.ROBOTS: ", as robots.txt asks",
+    LimitedBy.MAX_RATE: ", your maximum",
+    LimitedBy.ANNOUNCED: ", as its headers announce",
+}
 _COMPARED = 1000  # hosts, those with the most pages, that a name may be a misspelling of
 _MISSPELLED = 0.85  # how alike names have to be, from 0 to 1
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -63,15 +71,15 @@ def hosts(
     with failing_clearly(), opened(location) as crawl:
         if json:
             orders = _orders(crawl)
-            print_json([_fields(line, orders) for line in crawl.hosts(sort, limit)])
+            print_json([_fields(view, orders) for view in crawl.hosts(sort, limit)])
             return
-        found = crawl.standings(sort, limit)
+        found = crawl.hosts(sort, limit)
         total = crawl.status().total["hosts"]
     if found:
         print_table(found, sort, total, look_at(sys.stdout))
 
 
-def print_table(found: list[HostStanding], sort: str, total: int, look: Look) -> None:
+def print_table(found: list[HostView], sort: str, total: int, look: Look) -> None:
     """Print hosts as a table, with what its columns mean."""
     from .host_table import has_states, host_table, legend
 
@@ -88,25 +96,24 @@ def print_table(found: list[HostStanding], sort: str, total: int, look: Look) ->
 def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
     """Show what is known about one host."""
     with failing_clearly(), opened(location) as crawl:
-        line = _line(crawl, crawl.host(host), host)
+        view, next_urls = _shown(crawl, crawl.host(host), host)
         orders = _orders(crawl)
-        options = _own_options(crawl, line.record.host)
+        options = _own_options(crawl, view.host)
         shared = crawl.host(host).shared()
-        is_running = crawl.store.is_running()
     if json:
-        fields = {**_fields(line, orders), "options": options, "next_urls": list(line.next_urls)}
+        fields = {**_fields(view, orders), "options": options, "next_urls": list(next_urls)}
         print_json(fields | {"shared": _shared_fields(shared)})
         return
-    for name, value in _described(line, orders, time.time(), is_running=is_running):
+    for name, value in _described(view, orders):
         show(f"{name:<16}{value}")
     if options:
         own = ", ".join(f"{name} = {value}" for name, value in options.items())
         show(f"{'own options':<16}{own}")
     if shared is not None and shared.lesson is not None:
         show(f"{'all crawls know':<16}{_lesson(shared)}")
-    show(f"{'given up':<16}{line.given_up:,}")
-    show(f"{'queued':<16}{line.queued:,}")
-    for url in line.next_urls:
+    show(f"{'given up':<16}{view.given_up:,}")
+    show(f"{'queued':<16}{view.queued:,}")
+    for url in next_urls:
         show(f"  {safe_term(url)}")
 
 
@@ -124,7 +131,7 @@ def resume(location: Location, host: Host) -> None:
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
         if handle.name not in _orders(crawl):
-            _line(crawl, handle, host)
+            _shown(crawl, handle, host)
         handle.resume()
         note(f"Resumed {safe_term(handle.name)}{when(crawl)}")
 
@@ -165,7 +172,7 @@ def forget(location: Location, host: Host) -> None:
     """Forget the learned pace of a host; Retry-After still applies."""
     with failing_clearly(), opened(location) as crawl:
         handle = crawl.host(host)
-        _line(crawl, handle, host)
+        _shown(crawl, handle, host)
         handle.forget()
         note(
             f"Forgot the pace learned for {safe_term(handle.name)}{when(crawl)}; "
@@ -214,14 +221,14 @@ def _own_options(crawl: StoredCrawl, host: str) -> dict[str, object]:
     return dict(tables.get(host, {}))
 
 
-def _line(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostLine:
-    line = handle.show()
-    if line is None:
+def _shown(crawl: StoredCrawl, handle: HostHandle, text: str) -> HostDetails:
+    details = handle.show()
+    if details is None:
         fail(
             f"{safe_term(without_userinfo(text))} is not a host of the crawl in {crawl.location}"
             f"{_meant(crawl, handle.name)}"
         )
-    return line
+    return details
 
 
 def _named(crawl: StoredCrawl, handle: HostHandle) -> str:
@@ -236,7 +243,7 @@ def _meant(crawl: StoredCrawl, name: str) -> str:
     """Return "; did you mean …?" if a host differs by its port only, or looks misspelled."""
     from mannerly.crawler.options.values import nearest
 
-    names = [line.record.host for line in crawl.hosts("fetched", _COMPARED)]
+    names = [view.host for view in crawl.hosts("fetched", _COMPARED)]
     bare = _without_port(name)
     ports = [each for each in names if _without_port(each) == bare]
     return safe_term(nearest(ports[0] if ports else name, names, alike=_MISSPELLED))
@@ -247,38 +254,44 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdecimal() else host
 
 
-def _fields(line: HostLine, orders: Mapping[str, HostOrders]) -> dict[str, object]:
-    own = orders.get(line.record.host)
+def _fields(view: HostView, orders: Mapping[str, HostOrders]) -> dict[str, object]:
+    own = orders.get(view.host)
     return {
-        **line.record._asdict(),
-        "queued": line.queued,
-        "given_up": line.given_up,
+        **fields_of(view),
         "is_paused": own is not None and own.is_paused,
         "set": None if own is None else {name: getattr(own, name) for name in _SET},
     }
 
 
-def _described(
-    line: HostLine, orders: Mapping[str, HostOrders], now: float, *, is_running: bool
-) -> list[tuple[str, str]]:
-    record = line.record
-    own = orders.get(record.host)
+def _described(view: HostView, orders: Mapping[str, HostOrders]) -> list[tuple[str, str]]:
+    record, own = view.record, orders.get(view.host)
     return [
-        ("host", safe_term(record.host)),
-        ("state", _state(line, own, now, is_running=is_running)),
+        ("host", safe_term(view.host)),
+        ("state", safe_term(sentence(view), limit=120)),
+        ("pace", _pace(view)),
+        ("limit", _limit(view)),
         ("pace set", (own and pace(own)) or "-"),
-        ("delay", _delay(record.adaptive_delay_s)),
-        ("minimum delay", _delay(record.adaptive_delay_floor_s)),
         ("Crawl-delay", _delay(record.crawl_delay_s)),
         ("in flight", f"at most {record.concurrency}" if record.concurrency else "not known"),
-        ("limit", "confirmed by refusals" if record.is_proven else "not confirmed yet"),
         ("fetched", f"{record.fetched:,}"),
         ("refused", f"{record.refused:,}"),
         ("failed", f"{record.failed:,}"),
         ("smallest gap", _gap(record)),
-        ("breaker", _breaker(record, now)),
-        ("last change", f"{span(now - record.updated_at)} ago" if record.updated_at else "never"),
+        ("seen", f"{span(view.age_s)} ago" if record.updated_at else "never"),
     ]
+
+
+def _pace(view: HostView) -> str:
+    """Return the delay in force, and where it comes from."""
+    if not view.delay_s:
+        return "-"
+    return f"{view.pace:.2f}/s, {view.delay_s:.2f} s between requests{_FROM[view.limited_by]}"
+
+
+def _limit(view: HostView) -> str:
+    if not view.limit:
+        return "none found yet"
+    return f"{view.limit:.2f}/s, {'confirmed by refusals' if view.record.is_proven else 'not sure'}"
 
 
 def _gap(record: HostRecord) -> str:
@@ -289,33 +302,5 @@ def _gap(record: HostRecord) -> str:
     return f"{said}, {record.early:,} too early: please report this" if record.early else said
 
 
-def _breaker(record: HostRecord, now: float) -> str:
-    if record.breaker_until > now:
-        return f"open, {span(record.breaker_until - now)}"
-    if record.breaker_until:
-        return "half-open"
-    failures = record.breaker_failures
-    return f"closed, {failures} failures in a row" if failures else "closed"
-
-
 def _delay(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds else "-"
-
-
-def _state(line: HostLine, own: HostOrders | None, now: float, *, is_running: bool) -> str:
-    from mannerly.crawler.inspection.reasons import error_words
-
-    record = line.record
-    if own is not None and own.is_paused:
-        return "paused"
-    if record.retired:
-        return f"given up: {safe_term(error_words(record.retired), limit=80)}"
-    if record.blocked_until > now:
-        return f"Retry-After, {span(record.blocked_until - now)}"
-    if record.breaker_until > now:
-        return f"breaker open, {span(record.breaker_until - now)}"
-    if not line.queued:
-        return "nothing queued"
-    if line.robots_at > now:
-        return f"its robots.txt cannot be had, next try in {span(line.robots_at - now)}"
-    return "active" if is_running else "waiting: the crawl is not running"

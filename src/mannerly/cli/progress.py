@@ -128,7 +128,7 @@ class _Block:
         look = error_look()
         lines = block(live, look, self._location)
         if self._shows_hosts:
-            lines += busiest(live.stats.standings, look, rows=look.rows - len(lines) - 4)
+            lines += busiest(live.views, look, rows=look.rows - len(lines) - 4)
         self._screen.show(lines)
 
     def _press(self, key: str) -> None:

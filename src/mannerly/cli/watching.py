@@ -19,7 +19,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.stats import Stats, Waits
 from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.standing import HostStanding
     from mannerly.crawler.stored import StoredCrawl
 
 SORTS = ("queued", "fetched", "refused", "delay")
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
     """A crawl at one moment, as its store knows it."""
 
     status: Status
-    hosts: list[HostStanding]
+    hosts: list[HostView]
     live: Live
     sort: str = "queued"
     wanted: str = ""  # a part of the names that are shown
@@ -94,7 +94,7 @@ class Watch:
         self._keys = keys
         self._sort, self._wanted, self._is_typing = 0, "", False
         self._selected, self._said = "", ""
-        self._hosts: list[HostStanding] = []  # that are shown
+        self._hosts: list[HostView] = []  # that are shown
         self._wants_end = False
         self._meter = _StoredMeter(time.time())
 
@@ -112,7 +112,7 @@ class Watch:
     def _look(self) -> Seen:
         status = self._crawl.status()
         rows = 10_000 if self._wanted else look_at(sys.stdout).rows
-        hosts = self._crawl.standings(SORTS[self._sort], rows)
+        hosts = self._crawl.hosts(SORTS[self._sort], rows)
         slowest = self._crawl.slowest_host()
         known = hosts if slowest is None else [*hosts, slowest]
         live = self._meter.update(status, known, self._crawl.host_counts(), time.time())
@@ -185,7 +185,7 @@ class _StoredMeter:
     def update(
         self,
         status: Status,
-        hosts: list[HostStanding],
+        hosts: list[HostView],
         counts: Counter[HostStatus],
         now: float,
     ) -> Live:
@@ -199,6 +199,7 @@ class _StoredMeter:
             backing_off=counts[HostStatus.BACKING_OFF],
             paused=counts[HostStatus.PAUSED],
             shared=counts[HostStatus.SHARED],
+            waiting=counts[HostStatus.WAITING],
             next_in_s=min((each.next_in_s for each in hosts if each.next_in_s), default=None),
         )
         stats = Stats(
@@ -207,7 +208,7 @@ class _StoredMeter:
             hosts_known=total["hosts"],
             hosts_given_up=counts[HostStatus.GIVEN_UP],
             waits=waits,
-            standings=hosts,
+            host_views=hosts,
             trouble=next((each["waits_for"] for each in status.workers), None),
             is_paused=status.state == "paused",
         )

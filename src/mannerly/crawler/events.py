@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from mannerly.politeness.events import Event as PolitenessEvent
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import Entry, PageRecord, RobotsRequest
-    from mannerly.crawler.standing import HostStanding
     from mannerly.politeness.model import Instant, Outcome, Reason
 
 
@@ -173,7 +173,7 @@ class HostsSeen(NamedTuple):
 
     shard: int
     at: Instant
-    hosts: tuple[HostStanding, ...]
+    hosts: tuple[HostView, ...]
 
 
 class HostWaits(NamedTuple):

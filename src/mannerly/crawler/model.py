@@ -256,11 +256,7 @@ class HostRecord(NamedTuple):
     requests: int = 0  # that were sent, of every kind
     retry_afters: int = 0  # answers that asked for a wait
     retry_afters_broken: int = 0  # requests that were sent inside such a wait; must stay 0
-    p95_latency_s: float = 0.0  # of its latest answers; 0: not known
-    error_rate: float = 0.0  # share of failures among them
-    tokens: float = 0.0  # requests that could start at once, at `updated_at`
-    success_streak: int = 0  # answers since the latest refusal or failure
-    error_streak: int = 0  # refusals since the latest success
+    doing: bytes = b""  # what it did and waited for at `updated_at`: `host_view.Doing`, packed
 
 
 TRAFFIC_S = 10  # seconds of one `Traffic`
@@ -421,7 +417,7 @@ class Later(NamedTuple):
 
     until: Instant | None
     is_for_host: bool = False  # the same is true of all entries of the host
-    needs_rules: bool = False  # the robots.txt cannot be had now
+    needs_rules: bool = False  # the robots.txt is unreachable
 
 
 class Unknown(NamedTuple):

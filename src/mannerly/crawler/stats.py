@@ -15,7 +15,7 @@ from mannerly.crawler.web.caches import CacheState
 
 if TYPE_CHECKING:
     from mannerly.crawler import events as told
-    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.store.fleet import FleetFigures
 
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
@@ -64,6 +64,7 @@ class Waits:
     paused: int = 0
     shared: int = 0  # another crawl is sending to them
     other: int = 0
+    waiting: int = 0  # the crawl does not run
     next_in_s: float | None = None
 
     @property
@@ -192,7 +193,7 @@ class Stats:
     found: int = 0  # new URLs
     hosts_given_up: int = 0
     waits: Waits = field(default_factory=Waits)
-    standings: list[HostStanding] = field(default_factory=list)  # of a few hosts, while watched
+    host_views: list[HostView] = field(default_factory=list)  # of a few hosts, while watched
     latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
     blocked: dict[str, Latencies] = field(default_factory=dict)  # waits of hosts, by reason
@@ -269,7 +270,7 @@ class Stats:
         self.latest_url = other.latest_url or self.latest_url
         self.mended += other.mended
         self.stalls += other.stalls
-        self.standings += other.standings
+        self.host_views += other.host_views
         self.latencies.update(other.latencies)
         self.commits.update(other.commits)
         for mine, others in ((self.warmth, other.warmth), (self.variants, other.variants)):
@@ -305,7 +306,7 @@ class Stats:
             body_bytes=0,
             latest_url="",
             waits=Waits(),
-            standings=[],
+            host_views=[],
         )
 
     def tally(self, host: str) -> HostTally | None:

@@ -5,12 +5,13 @@ Every process folds its own events and sends the totals to its supervisor, which
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as told
+from mannerly.crawler.host_view import HostStatus, status_of
 from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, is_failed
-from mannerly.crawler.standing import ASKED, BACKING_OFF
 from mannerly.crawler.stats import (
     NOT_MODIFIED,
     OTHER_SECTIONS,
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import PageRecord
-    from mannerly.crawler.standing import HostStanding
     from mannerly.politeness.model import Instant
 # A host that is full, paused or given up waits for no instant, so it is not in the heap.
 PACED = (
@@ -234,15 +235,9 @@ class StatsFold:
     def _saw(self, event: told.HostsSeen) -> None:
         self._seen[event.shard] = event
 
-    def standings(self, now: Instant) -> list[HostStanding]:
-        """Return the hosts that were seen last, with the time that is left until each is due."""
-        return [
-            host
-            if host.next_in_s is None
-            else host._replace(next_in_s=max(0.0, host.next_in_s - (now - seen.at)))
-            for seen in self._seen.values()
-            for host in seen.hosts
-        ]
+    def host_views(self, now: Instant) -> list[HostView]:
+        """Return the hosts that were seen last, as they are now."""
+        return [host.after(now - seen.at) for seen in self._seen.values() for host in seen.hosts]
 
     def _measured(self, event: ShardMeasured) -> None:
         self._shards[event.shard] = event
@@ -280,14 +275,17 @@ def waits_of(places: HostPlaces) -> Waits:
     # Only hosts that were asked too early have a reason; all others wait for their next slot.
     paced = places.heaped - places.ready - sum(waiting.values())
     paced += sum(waiting.get(reason, 0) for reason in PACED)
+    states = Counter[HostStatus]()
+    for reason, count in waiting.items():
+        states[status_of(reason)] += count
     return Waits(
         ready=places.ready,
         pace=max(0, paced),
-        asked_to_wait=sum(waiting.get(reason, 0) for reason in ASKED),
-        backing_off=sum(waiting.get(reason, 0) for reason in BACKING_OFF),
+        asked_to_wait=states[HostStatus.ASKED_TO_WAIT],
+        backing_off=states[HostStatus.BACKING_OFF],
         busy=places.busy,
         paused=places.paused,
-        shared=waiting.get(Reason.SHARED, 0),
-        other=places.other + waiting.get(Reason.ROBOTS, 0),
+        shared=states[HostStatus.SHARED],
+        other=places.other,
         next_in_s=places.next_in_s,
     )

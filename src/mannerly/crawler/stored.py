@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
-from mannerly.crawler.inspection import explain, hosts, standings
+from mannerly.crawler.inspection import explain, hosts
 from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.neighbours import forget_shared, shared_budget
 from mannerly.crawler.inspection.status import status_of
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from mannerly.crawler.host_view import HostStatus, HostView
     from mannerly.crawler.inspection.explain import UrlExplanation
-    from mannerly.crawler.inspection.hosts import HostLine
+    from mannerly.crawler.inspection.hosts import HostDetails
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.model import Link, PageItems, PageRecord, Skipped
     from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.page.metadata import Metadata
-    from mannerly.crawler.standing import HostStanding, HostStatus
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.crawler.store.host_memory import HostBudget
 
@@ -56,10 +56,10 @@ class HostHandle:
     def __repr__(self) -> str:
         return f"<HostHandle {self.name} of {self._crawl.location}>"
 
-    def show(self) -> HostLine | None:
+    def show(self) -> HostDetails | None:
         """Return what is known about the host; None if the crawl has no URL of it yet."""
         with self._crawl.view() as crawl:
-            return hosts.one_host(crawl, self.name)
+            return hosts.one_host(crawl, self.name, now=time.time())
 
     def pause(self) -> None:
         """Send nothing to the host until `resume`; requests in flight finish."""
@@ -160,25 +160,22 @@ class StoredCrawl:
         with self.view() as crawl:
             return status_of(crawl, now=time.time())
 
-    def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostLine]:
-        """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay."""
+    def hosts(self, sort: str = "queued", limit: int = 20) -> list[HostView]:
+        """Return `limit` hosts by queued, fetched, refused, failed, given_up or delay: what each
+        does or waits for, and until when.
+        """
         with self.view() as crawl:
-            return hosts.top_hosts(crawl, _order(sort), limit)
+            return hosts.HostViews(crawl, now=time.time()).top(_order(sort), limit)
 
-    def standings(self, sort: str = "queued", limit: int = 20) -> list[HostStanding]:
-        """Return what `limit` hosts are doing or wait for, and until when."""
-        with self.view() as crawl:
-            return standings.standings(crawl, _order(sort), limit, now=time.time())
-
-    def slowest_host(self) -> HostStanding | None:
+    def slowest_host(self) -> HostView | None:
         """Return the host whose queue takes longest at its pace, which the end depends on."""
         with self.view() as crawl:
-            return standings.slowest(crawl, now=time.time())
+            return hosts.slowest_of(hosts.HostViews(crawl, now=time.time()))
 
     def host_counts(self) -> Counter[HostStatus]:
         """Return the number of hosts by what they are doing: every record of a host is read."""
         with self.view() as crawl:
-            return standings.all_counts(crawl, now=time.time())
+            return hosts.counts_of(hosts.HostViews(crawl, now=time.time()))
 
     def host(self, name: str) -> HostHandle:
         """Return a handle of one host, by its name or a URL of it."""

@@ -19,17 +19,16 @@ from enum import StrEnum
 from math import inf, isinf
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import BACK, HostStatus
 from mannerly.crawler.stats import Waits
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.standing import HostStanding
     from mannerly.crawler.stats import Stats
 
 WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
 LONG_S = 3.0  # a wait of this length is said
-BACK = (HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)
 _REFUSALS = ("401", "403", "429", "503")
 
 
@@ -109,6 +108,7 @@ class Live(NamedTuple):
             HostStatus.BACKING_OFF: waits.backing_off,
             HostStatus.SHARED: waits.shared,
             HostStatus.PAUSED: waits.paused,
+            HostStatus.WAITING: waits.waiting,
             HostStatus.GIVEN_UP: stats.hosts_given_up,
             HostStatus.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
         }
@@ -119,16 +119,20 @@ class Live(NamedTuple):
         return sum(self.counts.values())
 
     @property
-    def slowest(self) -> HostStanding | None:
-        """Return the host whose queue takes longest, if that is known."""
-        return max(self.stats.standings, key=lambda host: host.needs_s, default=None)
+    def views(self) -> list[HostView]:
+        """Return a few hosts: the busy ones, and those that come back first."""
+        views = self.stats.host_views
+        return [host.as_paused() for host in views] if self.stats.is_paused else views
 
     @property
-    def back(self) -> list[HostStanding]:
+    def slowest(self) -> HostView | None:
+        """Return the host whose queue takes longest, if that is known."""
+        return max(self.views, key=lambda host: host.needs_s, default=None)
+
+    @property
+    def back(self) -> list[HostView]:
         """Return the hosts that come back after a wait, the first one first."""
-        if self.state is CrawlState.PAUSED:
-            return []
-        waiting = [host for host in self.stats.standings if host.state in BACK and host.next_in_s]
+        waiting = [host for host in self.views if host.state in BACK and host.next_in_s]
         return sorted(waiting, key=lambda host: host.next_in_s or inf)
 
     @property
@@ -203,7 +207,7 @@ class Meter:
 
 
 def _active(waits: Waits) -> int:
-    waiting = waits.asked_to_wait + waits.backing_off + waits.shared + waits.paused
+    waiting = waits.asked_to_wait + waits.backing_off + waits.shared + waits.paused + waits.waiting
     return waits.fetching + waiting
 
 
@@ -217,7 +221,7 @@ def _why(stats: Stats) -> CrawlState:
     waits = stats.waits
     if not waits.backing_off or waits.fetching or waits.asked_to_wait or stats.in_flight:
         return CrawlState.WAITING
-    problems = [host.problem for host in stats.standings if host.state is HostStatus.BACKING_OFF]
+    problems = [host.problem for host in stats.host_views if host.state is HostStatus.BACKING_OFF]
     is_refusal = any(problem in _REFUSALS for problem in problems)
     return CrawlState.REFUSED if is_refusal else CrawlState.WAITING
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import NO_ROBOTS, HostStatus
 from mannerly.crawler.web.words import many, span
 
 from .meter import CrawlState, at_least_s, reason_word
@@ -79,7 +79,7 @@ def _paused(live: Live, name: Callable[[str], str]) -> str:
     stats = live.stats
     if stats.is_paused:
         return "by you: nothing is sent"
-    hosts = [host.host for host in stats.standings if host.state is HostStatus.PAUSED]
+    hosts = [host.host for host in stats.host_views if host.state is HostStatus.PAUSED]
     if stats.waits.paused == 1 and len(hosts) == 1:
         return f"you paused {name(hosts[0])}, the only host left"
     return f"you paused all {many(stats.waits.paused, 'host')} that have URLs left"
@@ -93,17 +93,20 @@ def _waiting(live: Live, name: Callable[[str], str]) -> str:
         hosts = many(waits.asked_to_wait, "host")
         return f"{hosts} asked us to come back, the next one {when}"
     if waits.backing_off and not waits.fetching:
+        if back and all(host.problem == NO_ROBOTS for host in back):
+            hosts = name(back[0].host) if waits.backing_off == 1 else "the hosts that are left"
+            return f"the robots.txt of {hosts} is unreachable; the next try {when}"
         return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
     if waits.shared and not waits.fetching:
         return in_use(live, name)
     if reason_word(live.stats) == "robots_txt":
-        return f"the robots.txt of {_hosts(live, name)} cannot be had; the next try {when}"
+        return f"the robots.txt of {_hosts(live, name)} is asked for"
     return f"the next request goes {when}, as the pace of {_hosts(live, name)} allows"
 
 
 def in_use(live: Live, name: Callable[[str], str]) -> str:
     """Return who sends to the hosts that are waited for: a.example is in use by crawl b."""
-    waiting = [host for host in live.stats.standings if host.state is HostStatus.SHARED]
+    waiting = [host for host in live.stats.host_views if host.state is HostStatus.SHARED]
     holders = {host.held_by for host in waiting if host.held_by}
     by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
     count = live.stats.waits.shared
@@ -113,9 +116,9 @@ def in_use(live: Live, name: Callable[[str], str]) -> str:
 
 
 def _hosts(live: Live, name: Callable[[str], str]) -> str:
-    standings, count = live.stats.standings, live.stats.waits.fetching
-    if count == 1 and len(standings) == 1:
-        return name(standings[0].host)
+    host_views, count = live.stats.host_views, live.stats.waits.fetching
+    if count == 1 and len(host_views) == 1:
+        return name(host_views[0].host)
     return "the hosts that are left"
 
 
@@ -132,9 +135,9 @@ def _when(live: Live) -> str:
 
 
 def _who(live: Live, name: Callable[[str], str]) -> str:
-    standings, hosts = live.stats.standings, live.hosts
-    if hosts == 1 and standings:
-        return name(standings[0].host)
+    host_views, hosts = live.stats.host_views, live.hosts
+    if hosts == 1 and host_views:
+        return name(host_views[0].host)
     return f"{live.counts[HostStatus.FETCHING]:,} of {many(hosts, 'host')}"
 
 
@@ -159,7 +162,7 @@ def _late(live: Live) -> list[str]:
 
 
 def _refused(live: Live, *, is_short: bool) -> str:
-    failing = [host for host in live.stats.standings if host.state is HostStatus.BACKING_OFF]
+    failing = [host for host in live.stats.host_views if host.state is HostStatus.BACKING_OFF]
     statuses = sorted({host.problem for host in failing if host.problem})
     longest_s = max((host.failing_s for host in failing), default=0.0)
     after = span(live.limits.give_up_after_s)

@@ -86,7 +86,7 @@ class Reason(StrEnum):
     PAUSED = "paused"
     RETIRED = "retired"
     SHARED = "shared"  # another crawl is sending to the host
-    ROBOTS = "robots"  # its robots.txt cannot be had now, and is asked for again
+    ROBOTS = "robots"  # its robots.txt is unreachable, and is asked for again
 
 
 class Permit:

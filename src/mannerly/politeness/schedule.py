@@ -209,7 +209,17 @@ class HostSchedule:
         requested = self.requested
         if requested.blocked_until >= self.not_before:
             return requested.blocked_by
-        gap_s = self._gap_s
+        return self.gap_reason
+
+    @property
+    def is_at_ceiling(self) -> bool:
+        """Return whether the delay in force is the operator's smallest one."""
+        return self._gap_s <= 1.001 * self._shared.least_gap_s
+
+    @property
+    def gap_reason(self) -> Reason:
+        """The limit that sets the delay between two starts."""
+        requested, gap_s = self.requested, self._gap_s
         pace_s = 1.0 / self.strategy.rate if self.strategy is not None else self._shared.pace_gap_s
         if gap_s <= requested.crawl_delay_s:
             return Reason.CRAWL_DELAY

@@ -125,7 +125,7 @@ def given_up_section(facts: CrawlFacts) -> Section:
         host = host_key_of(each.url)
         urls[host] += 1
         whys.setdefault(host, skip_words(each.reason))
-    known = {record.host: record for record in facts.hosts}
+    known = {view.host: view.record for view in facts.hosts}
     whys |= {host: error_words(each.retired) for host, each in known.items() if each.retired}
     values = []
     for host, why in sorted(whys.items(), key=lambda each: (-urls[each[0]], each[0])):

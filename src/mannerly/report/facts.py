@@ -14,6 +14,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.inspection.hosts import HostViews
 from mannerly.crawler.inspection.status import State, status_of
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.web.urls import host_key_of
@@ -23,8 +24,9 @@ from .verdict import Verdict, judge, missing_anchors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.inspection.view import View
-    from mannerly.crawler.model import HostRecord, Link, PageRecord, Skipped, Traffic
+    from mannerly.crawler.model import Link, PageRecord, Skipped, Traffic
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stored import StoredCrawl
 
@@ -62,7 +64,7 @@ class CrawlFacts:
     pending: int
     pages: dict[str, PageRecord]
     checked: dict[str, PageRecord]  # targets of links that were only asked for
-    hosts: list[HostRecord]
+    hosts: list[HostView]
     given_up: list[Skipped]
     has_links: bool
     traffic: list[Traffic]
@@ -102,7 +104,7 @@ def read(crawl: StoredCrawl) -> CrawlFacts:
             pending=status.total["pending"],
             pages=pages,
             checked={each.url: each for reader in view.readers for each in reader.checked()},
-            hosts=[record for reader in view.readers for record in reader.hosts()],
+            hosts=list(HostViews(view, now=time.time()).all()),
             given_up=list(view.given_up()),
             has_links=view.keeps_links,
             traffic=_traffic(view),

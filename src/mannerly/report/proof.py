@@ -27,6 +27,8 @@ from .table import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mannerly.crawler.model import HostRecord
 
     from .facts import CrawlFacts
@@ -72,7 +74,7 @@ class Totals(NamedTuple):
 
 def totals(facts: CrawlFacts) -> Totals:
     """Return the sums over all hosts."""
-    hosts = facts.hosts
+    hosts = [view.record for view in facts.hosts]
     return Totals(
         requests=sum(host.requests for host in hosts),
         refused=sum(host.refused for host in hosts),
@@ -100,9 +102,10 @@ def sentence(total: Totals, *, is_polite: bool = True) -> str:
 def section(facts: CrawlFacts) -> Section:
     """Return the proof, host by host."""
     total = totals(facts)
-    contacted = [host for host in facts.hosts if host.requests]
+    contacted = [view.record for view in facts.hosts if view.record.requests]
     contacted.sort(key=lambda host: (-host.requests, host.host))
-    used = _limits_used(facts, contacted)
+    limits = {view.host: view.limit for view in facts.hosts if view.limit}
+    used = _limits_used(facts, limits)
     rows = [
         Row(
             (
@@ -112,13 +115,13 @@ def section(facts: CrawlFacts) -> Section:
                 host.smallest_gap_s or None,
                 _waits(host),
                 host.refused,
-                limit(host),
+                limits.get(host.host),
                 used.get(host.host),
             )
         )
         for host in contacted
     ]
-    values = [_values(host, used.get(host.host)) for host in contacted]
+    values = [_values(host, limits.get(host.host), used.get(host.host)) for host in contacted]
     is_polite = facts.settings.politeness.enabled
     is_kept = total.is_kept and is_polite
     word = "kept" if is_kept else "broken" if is_polite else "off"
@@ -139,15 +142,7 @@ def section(facts: CrawlFacts) -> Section:
     )
 
 
-def limit(host: HostRecord) -> float | None:
-    """Return the requests per second that the host accepts; None if it never refused one."""
-    if not host.adaptive_delay_floor_s or not host.adaptive_delay_s:
-        return None
-    return 1.0 / host.adaptive_delay_s
-
-
-def _values(host: HostRecord, used: float | None) -> tuple[object, ...]:
-    found = limit(host)
+def _values(host: HostRecord, limit: float | None, used: float | None) -> tuple[object, ...]:
     return (
         host.host,
         host.requests,
@@ -157,7 +152,7 @@ def _values(host: HostRecord, used: float | None) -> tuple[object, ...]:
         host.retry_afters,
         host.retry_afters - host.retry_afters_broken,
         host.refused,
-        None if found is None else round(found, 3),
+        None if limit is None else round(limit, 3),
         None if used is None else round(used / 100, 4),
     )
 
@@ -214,13 +209,12 @@ def _traffic(facts: CrawlFacts) -> dict[str, object] | None:
     return {"start": first, "step_s": step_s, "requests": requests, "refused": refused}
 
 
-def _limits_used(facts: CrawlFacts, hosts: list[HostRecord]) -> dict[str, float]:
+def _limits_used(facts: CrawlFacts, limits: Mapping[str, float]) -> dict[str, float]:
     """Return the pace in the second half of a host's pages against its limit, in per cent.
 
     The first half was spent on finding the limit.
     """
-    limited = {host.host: found for host in hosts if (found := limit(host))}
-    moments: dict[str, list[float]] = {host: [] for host in limited}
+    moments: dict[str, list[float]] = {host: [] for host in limits}
     for page in facts.pages.values():
         if page.host in moments:
             moments[page.host].append(page.fetched_at)
@@ -228,7 +222,7 @@ def _limits_used(facts: CrawlFacts, hosts: list[HostRecord]) -> dict[str, float]
     for host, instants in moments.items():
         instants.sort()
         late = instants[len(instants) // 2 :]
-        width_s = max(10.0, 20.0 / limited[host])
+        width_s = max(10.0, 20.0 / limits[host])
         if len(late) < 2 or late[-1] - late[0] < _INTERVALS * width_s:
             continue
         counts = [0] * int((late[-1] - late[0]) / width_s)
@@ -236,5 +230,5 @@ def _limits_used(facts: CrawlFacts, hosts: list[HostRecord]) -> dict[str, float]
             place = int((moment - late[0]) / width_s)
             if place < len(counts):
                 counts[place] += 1
-        used[host] = 100.0 * median(counts) / width_s / limited[host]
+        used[host] = 100.0 * median(counts) / width_s / limits[host]
     return used

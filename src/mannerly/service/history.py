@@ -13,12 +13,12 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mannerly.crawler.standing import HostStanding
+    from mannerly.crawler.host_view import HostView
 
 FINE_S, FINE_KEPT_S = 1.0, 900.0
 MIDDLE_S, MIDDLE_KEPT_S = 10.0, 21_600.0
@@ -106,7 +106,7 @@ class HostTraces:
     def __init__(self) -> None:
         self._traces: dict[str, list[TracePoint]] = {}
 
-    def note(self, hosts: Iterable[HostStanding], now: float) -> None:
+    def note(self, hosts: Iterable[HostView], now: float) -> None:
         """Add a point for each host that has changed."""
         for host in hosts:
             trace = self._traces.get(host.host)
@@ -125,9 +125,9 @@ class HostTraces:
         return self._traces.get(host, [])
 
 
-def _point(host: HostStanding, now: float) -> TracePoint:
+def _point(host: HostView, now: float) -> TracePoint:
     is_going = host.state is HostStatus.FETCHING and host.delay_s > 0
-    pace = round(1.0 / host.delay_s, 3) if is_going else 0.0
+    pace = round(host.pace, 3) if is_going else 0.0
     return TracePoint(round(now, 1), pace, round(host.limit, 3), host.refused)
 
 

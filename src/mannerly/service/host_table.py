@@ -12,9 +12,9 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mannerly.crawler.inspection.hosts import HostSort, one_host
-from mannerly.crawler.inspection.standings import all_counts, standings
-from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus
+from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, HostView
+from mannerly.crawler.inspection.host_words import fields_of
+from mannerly.crawler.inspection.hosts import HostSort, HostViews, counts_of, one_host
 
 from .history import HostTraces
 
@@ -27,7 +27,6 @@ FRESH_S = 1.0
 WATCH_S = 5.0  # between two looks while no page is open
 SHARE = 20  # a look that takes 0.5 s is made every 10 s
 MOST = 20_000
-WITHOUT_NEXT = (HostStatus.GIVEN_UP, HostStatus.DONE, HostStatus.PAUSED)
 
 
 class TableSort(StrEnum):
@@ -47,7 +46,7 @@ class TableSort(StrEnum):
 
 
 _STATES = {state: number for number, state in enumerate(HostStatus)}
-_KEYS: dict[TableSort, Callable[[HostStanding], Any]] = {
+_KEYS: dict[TableSort, Callable[[HostView], Any]] = {
     TableSort.QUEUED: lambda host: host.queued,
     TableSort.FETCHED: lambda host: host.fetched,
     TableSort.REFUSED: lambda host: host.refused,
@@ -56,8 +55,8 @@ _KEYS: dict[TableSort, Callable[[HostStanding], Any]] = {
     TableSort.DELAY: lambda host: host.delay_s,
     TableSort.HOST: lambda host: host.host,
     TableSort.STATE: lambda host: _STATES[host.state],
-    TableSort.NEXT: lambda host: inf if host.state in WITHOUT_NEXT else host.next_in_s or 0.0,
-    TableSort.PACE: lambda host: 1.0 / host.delay_s if host.delay_s else 0.0,
+    TableSort.NEXT: lambda host: inf if host.state in WITHOUT_INSTANT else host.next_in_s or 0.0,
+    TableSort.PACE: lambda host: host.pace,
     TableSort.LIMIT: lambda host: host.limit,
 }
 
@@ -83,7 +82,7 @@ class HostTable:
 
     def __init__(self) -> None:
         self._read_at = self._next_at = -inf
-        self._hosts: list[HostStanding] = []
+        self._hosts: list[HostView] = []
         self._counts: Counter[HostStatus] = Counter()
         self._traces = HostTraces()
 
@@ -111,7 +110,7 @@ class HostTable:
             "states": {status.value: self._counts[status] for status in HostStatus},
             "matching": len(found),
             "hosts": [
-                {**described(host), "trace": self._traces.of(host.host)[-40:]} for host in shown
+                {**fields_of(host), "trace": self._traces.of(host.host)[-40:]} for host in shown
             ],
             "is_moved": is_moved,
             "next": str(query.after + query.limit) if has_more else None,
@@ -119,18 +118,13 @@ class HostTable:
 
     def one(self, crawl: View, host: str, events: list[dict[str, Any]]) -> dict[str, Any] | None:
         """Return everything that is known of one host; None if the crawl has no such host."""
-        line = one_host(crawl, host)
-        if line is None:
+        details = one_host(crawl, host, now=time.time())
+        if details is None:
             return None
         self._refresh(crawl)
-        standing = next((each for each in self._hosts if each.host == host), None)
-        shown = {} if standing is None else described(standing)
         return {
-            **line.record._asdict(),
-            **shown,
-            "queued": line.queued,
-            "given_up": line.given_up,
-            "next_urls": line.next_urls,
+            **fields_of(details.view),
+            "next_urls": details.next_urls,
             "trace": self._traces.of(host),
             "events": [each for each in events if each["host"] == host][-10:][::-1],
         }
@@ -152,51 +146,9 @@ class HostTable:
         if now - self._read_at < FRESH_S:
             return
         wall = time.time()
-        self._hosts = standings(crawl, HostSort.QUEUED, MOST, now=wall)
-        self._counts = all_counts(crawl, now=wall)
+        views = HostViews(crawl, now=wall)
+        self._hosts = views.top(HostSort.QUEUED, MOST)
+        self._counts = counts_of(views)
         self._traces.note(self._hosts, wall)
         self._read_at = time.monotonic()
         self._next_at = self._read_at + max(WATCH_S, SHARE * (self._read_at - now))
-
-
-def described(host: HostStanding) -> dict[str, Any]:
-    """Return a host as the page shows it."""
-    return {
-        "host": host.host,
-        "state": host.state.value,
-        "next_in_s": None if host.state in WITHOUT_NEXT else host.next_in_s,
-        "pace": 1.0 / host.delay_s if host.delay_s else None,
-        "delay_s": host.delay_s,
-        "limited_by": host.limited_by.value,
-        "limit": host.limit,
-        "because": because(host),
-        "queued": host.queued,
-        "fetched": host.fetched,
-        "refused": host.refused,
-        "p95_latency_s": host.p95_latency_s,
-        "error_rate": host.error_rate,
-        "tokens": host.tokens,
-        "success_streak": host.success_streak,
-        "error_streak": host.error_streak,
-    }
-
-
-def because(host: HostStanding) -> str:
-    """Return why a host waits, in words; nothing if it does not."""
-    match host.state:
-        case HostStatus.GIVEN_UP:
-            said = host.problem
-        case HostStatus.PAUSED:
-            said = "by you"
-        case HostStatus.SHARED:
-            said = f"in use by crawl {host.held_by}"
-        case HostStatus.BACKING_OFF if host.problem == NO_ROBOTS:
-            said = f"its {NO_ROBOTS}"
-        case HostStatus.BACKING_OFF:
-            said = f"{host.times} failures in a row; " if host.times else ""
-            said += "then one probe"
-        case HostStatus.ASKED_TO_WAIT:
-            said = "it sent Retry-After"
-        case _:
-            said = ""
-    return said

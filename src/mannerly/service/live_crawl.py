@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mannerly
 from mannerly.crawler import events as told
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
-from mannerly.crawler.standing import HostStatus
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.web.words import many, span
 from mannerly.live.meter import CrawlState, Meter

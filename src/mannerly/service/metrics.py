@@ -266,7 +266,7 @@ def _add(
 
 def _single_hosts(stats: Stats, most: int) -> Iterator[Metric]:
     """Yield metrics of the hosts with the longest queues, and of those that had a violation."""
-    chosen = sorted(stats.standings, key=lambda host: -host.queued)[:most]
+    chosen = sorted(stats.host_views, key=lambda host: -host.queued)[:most]
     for name, text, field in (
         ("queue_urls", "URLs of one host that wait to be fetched.", "queued"),
         ("delay_seconds", "Delay in force between two requests to one host.", "delay_s"),

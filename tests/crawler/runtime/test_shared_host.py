@@ -11,7 +11,7 @@ from tests.crawler.runtime.harness import Crawler, kept, modest
 from tests.harness.waiting import eventually
 
 import mannerly
-from mannerly.crawler.standing import HostStatus
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.host_memory import LeaseTimes
@@ -68,7 +68,7 @@ def shared(data_dir: Path) -> set[str]:
     """Return the crawls that hold a host of another one, as `mannerly hosts` shows it."""
     try:
         with mannerly.open(data_dir) as crawl:
-            hosts = crawl.standings()
+            hosts = crawl.hosts()
     except StoreError:  # it has not begun
         return set()
     return {host.held_by for host in hosts if host.state is HostStatus.SHARED}

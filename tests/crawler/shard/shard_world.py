@@ -19,6 +19,7 @@ from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import FetchError
     from mannerly.crawler.shard.elsewhere import Consumer, PageReader
     from mannerly.crawler.stats import Stats
@@ -87,6 +88,10 @@ class ShardWorld:
     @property
     def stats(self) -> Stats:
         return self._fold.summed()
+
+    def host_views(self) -> list[HostView]:
+        """The hosts that the live view shows now."""
+        return self._fold.host_views(self.now.mono)
 
     def offer(self, *urls: str) -> None:
         self.shard.offer(seed_candidates(urls))

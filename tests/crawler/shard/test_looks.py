@@ -6,6 +6,7 @@ import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
 
 from mannerly.crawler.events import HostsSeen, HostWaits, Watched
+from mannerly.crawler.host_view import NO_ROBOTS, HostStatus, HostView, LimitedBy
 from mannerly.crawler.model import LocalError
 from mannerly.crawler.shard.looks import (
     BUSIEST,
@@ -14,13 +15,12 @@ from mannerly.crawler.shard.looks import (
     SHORT_ONES,
     SOONEST,
 )
-from mannerly.crawler.standing import NO_ROBOTS, HostStanding, HostStatus, LimitedBy
 from mannerly.politeness import Settings
 
 CALM = brisk(politeness=Settings(strategy="fixed", delay_s=5.0, max_rate="unlimited", seed=1))
 
 
-def seen(world: ShardWorld) -> dict[str, HostStanding]:
+def seen(world: ShardWorld) -> dict[str, HostView]:
     """Look, and return the hosts of the last look."""
     world.shard.tick(world.now)
     return {host.host: host for host in world.told(HostsSeen)[-1].hosts}
@@ -183,7 +183,7 @@ def test_host_without_its_robots_txt_does_not_wait_for_its_pace() -> None:
     world.shard.tick(world.now)
 
     waits = world.stats.waits
-    assert (waits.other, waits.pace, waits.ready) == (1, 0, 0)
+    assert (waits.backing_off, waits.pace, waits.ready) == (1, 0, 0)
     assert waits.next_in_s is not None
 
 

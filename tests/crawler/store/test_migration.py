@@ -15,7 +15,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_7 import (
+from tests.crawler.store.fixtures.make_format_8 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,
@@ -357,7 +357,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
         open_crawl(directory)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 5])
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 7])
 def test_a_format_that_was_never_released_is_refused(tmp_path: Path, number: int) -> None:
     """Exit code 4 and the version that can read it; nothing is changed."""
     directory = unpacked("crawl-6", tmp_path)

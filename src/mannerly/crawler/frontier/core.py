@@ -334,16 +334,14 @@ class Frontier:
         )
 
     def retrying(self) -> dict[str, tuple[int, Instant]]:
-        """Return the hosts of which only retries wait: how many, and when the first is due.
+        """Return the hosts of which retries wait: how many, and when the first is due.
 
         Only so many retries are looked at.
         """
-        hosts = self._places.hosts
         found: dict[str, tuple[int, Instant]] = {}
         for due, entry in islice(self._retries, _RETRIES_LOOKED_AT):
-            if entry.host not in hosts:
-                count, first = found.get(entry.host, (0, due))
-                found[entry.host] = count + 1, min(first, due)
+            count, first = found.get(entry.host, (0, due))
+            found[entry.host] = count + 1, min(first, due)
         return found
 
     def first_of(self, host: str, *, by: Instant) -> Entry | RobotsRequest | None:
@@ -353,6 +351,10 @@ class Frontier:
                 return entry
         queue = self._places.hosts.get(host)
         return None if queue is None else queue.peek(0)
+
+    def queue_of(self, host: str) -> HostQueue | None:
+        """Return the queue of a host, to be read only; None if it is not in the scheduler."""
+        return self._places.hosts.get(host)
 
     def queues(self) -> Iterable[HostQueue]:
         """Return the queues of the hosts in the scheduler, to be read only."""

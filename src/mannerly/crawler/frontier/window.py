@@ -73,6 +73,12 @@ class HostQueue:
         return len(self.front or ()) + len(self.window or ())
 
     @property
+    def urls(self) -> int:
+        """Return how many URLs wait, in memory and on disk."""
+        robots = sum(isinstance(item, RobotsRequest) for item in self.front or ())
+        return len(self) - robots + self.on_disk
+
+    @property
     def is_spent(self) -> bool:
         """Return whether nothing is queued, in memory or on disk."""
         return not self.on_disk and self.front is None and self.window is None

@@ -16,6 +16,8 @@ from mannerly.crawler.web.urls import Url, canonical, host_key_of
 from mannerly.crawler.web.words import span, without_userinfo
 from mannerly.politeness.robots import Robots
 
+from .host_words import sentence
+from .hosts import one_host
 from .reasons import error_words, skip_words
 from .view import settings_of
 
@@ -158,14 +160,11 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
         said.append(
             f"it comes after others: most pages like {pattern} lead to pages of their own kind"
         )
-    host = crawl.reader_of(entry.host).host(entry.host)
-    if host is not None:
-        if host.retired:
-            said.append(f"its host was given up ({error_words(host.retired)})")
-        if host.blocked_until > now:
-            said.append(f"its host sent Retry-After: {span(host.blocked_until - now)} left")
-        if host.adaptive_delay_s:
-            said.append(f"delay of its host: {host.adaptive_delay_s:.2f} s")
+    details = one_host(crawl, entry.host, now=now)
+    if details is not None:
+        said.append(f"its host: {sentence(details.view)}")
+        if details.view.delay_s:
+            said.append(f"{details.view.delay_s:.2f} s between its requests")
     return "; ".join(said)
 
 

@@ -1,17 +1,26 @@
-"""The hosts of a crawl: queue, pace, refusals."""
+"""The hosts of a stored crawl: views of them, in an order.
+
+A record is written with every commit that concerns its host, so it is a fraction of a second old
+while the crawl runs.
+"""
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from enum import StrEnum
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.control import in_force
+from mannerly.crawler.host_view import HostStatus, HostView, view_of
 from mannerly.crawler.web.urls import canonical, host_key_of
 from mannerly.crawler.web.words import without_userinfo
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import HostRecord, RobotsRecord
+    from collections.abc import Iterator, Mapping
+
+    from mannerly.crawler.model import HostRecord
 
     from .view import View
 
@@ -29,15 +38,16 @@ class HostSort(StrEnum):
     DELAY = "delay"
 
 
-class HostLine(NamedTuple):
-    """A host's record, the length of its queue, and how many of its URLs were given up."""
+class HostDetails(NamedTuple):
+    """One host, and the URLs that are fetched next."""
 
-    record: HostRecord
-    queued: int
-    next_urls: tuple[str, ...] = ()  # only where one host was asked for
-    given_up: int = 0
-    # When its robots.txt, which cannot be had, is asked for again; only where one was asked for.
-    robots_at: float = 0.0
+    view: HostView
+    next_urls: tuple[str, ...]
+
+    @property
+    def record(self) -> HostRecord:
+        """Return what is kept of the host."""
+        return self.view.record
 
 
 # What a shard's reader counts by host.
@@ -47,62 +57,85 @@ _COUNTED = {
 }
 
 
-def top_hosts(crawl: View, sort: HostSort, limit: int) -> list[HostLine]:
-    """Return the first `limit` hosts, in a few passes over the store, without holding all."""
-    names: list[str] = []
-    counted = _COUNTED.get(sort)
-    if counted is not None:
-        pairs = (pair for reader in crawl.readers for pair in counted(reader))
-        names = [host for host, _ in heapq.nlargest(limit, pairs, key=itemgetter(1))]
-    if not names:
-        field = "fetched" if counted is not None else sort.value  # all of those counts are 0
-        key = "adaptive_delay_s" if sort is HostSort.DELAY else field
-        records = (record for reader in crawl.readers for record in reader.hosts())
-        names = [each.host for each in heapq.nlargest(limit, records, key=attrgetter(key))]
-    return _lines(crawl, names)
+class HostViews:
+    """Makes views of the hosts of one crawl at one moment; the queues are read once."""
+
+    def __init__(self, crawl: View, *, now: float) -> None:
+        orders = in_force(crawl.store.orders())
+        self._crawl, self._now = crawl, now
+        self._own = orders.hosts
+        self._is_running = crawl.store.is_running()
+        self._is_paused = orders.is_paused
+        self._queued = self._count(HostSort.QUEUED)
+        self._given_up = self._count(HostSort.GIVEN_UP)
+
+    def all(self) -> Iterator[HostView]:
+        """Yield every host."""
+        for reader in self._crawl.readers:
+            yield from map(self.of, reader.hosts())
+
+    def top(self, sort: HostSort, limit: int) -> list[HostView]:
+        """Return the first `limit` hosts; after those with a queue, those without."""
+        names = self._names(sort, limit)
+        if sort is HostSort.QUEUED:
+            for more in (HostSort.GIVEN_UP, HostSort.FETCHED):
+                names |= self._names(more, limit)
+        records = (self._crawl.reader_of(name).host(name) for name in names)
+        found = [self.of(record) for record in records if record is not None]
+        if sort is HostSort.QUEUED:
+            found.sort(key=lambda host: (-host.queued, -host.given_up, -host.fetched))
+        return found[:limit]
+
+    def of(self, record: HostRecord) -> HostView:
+        """Return the view of the host of a record."""
+        own = self._own.get(record.host)
+        view = view_of(
+            record,
+            self._queued.get(record.host, 0),
+            now=self._now,
+            given_up=self._given_up.get(record.host, 0),
+            is_running=self._is_running,
+            is_paused=own is not None and own.is_paused,
+        )
+        return view.as_paused() if self._is_paused else view
+
+    def _count(self, sort: HostSort) -> Mapping[str, int]:
+        counted = _COUNTED[sort]
+        return dict(pair for reader in self._crawl.readers for pair in counted(reader))
+
+    def _names(self, sort: HostSort, limit: int) -> dict[str, None]:
+        counts = {HostSort.QUEUED: self._queued, HostSort.GIVEN_UP: self._given_up}.get(sort)
+        if counts is not None:
+            most = heapq.nlargest(limit, counts.items(), key=itemgetter(1))
+            return dict.fromkeys(name for name, _ in most)
+        if sort is HostSort.DELAY:
+            found = heapq.nlargest(limit, self.all(), key=attrgetter("delay_s"))
+            return dict.fromkeys(view.host for view in found)
+        records = (record for reader in self._crawl.readers for record in reader.hosts())
+        kept = heapq.nlargest(limit, records, key=attrgetter(sort.value))
+        return dict.fromkeys(record.host for record in kept)
 
 
-def one_host(crawl: View, host: str) -> HostLine | None:
+def one_host(crawl: View, host: str, *, now: float) -> HostDetails | None:
     """Return everything that is kept of a host; None if it is no host of the crawl."""
-    lines = _lines(crawl, [host])
-    if not lines:
-        return None
-    entries = crawl.reader_of(host).queued(host, after=(-1, -1), limit=_NEXT_URLS)
-    robots = missing_robots(crawl, host)
-    return lines[0]._replace(
-        next_urls=tuple(entry.url for entry in entries),
-        robots_at=0.0 if robots is None else robots.expires_at,
-    )
-
-
-def missing_robots(crawl: View, host: str) -> RobotsRecord | None:
-    """Return the record of a host's robots.txt that cannot be had; None: there is no such one."""
     reader = crawl.reader_of(host)
-    for scheme in ("https", "http"):
-        robots = reader.robots(f"{scheme}://{host}")
-        if robots is not None and robots.failing_since:
-            return robots
-    return None
+    record = reader.host(host)
+    if record is None:
+        return None
+    entries = reader.queued(host, after=(-1, -1), limit=_NEXT_URLS)
+    view = HostViews(crawl, now=now).of(record)
+    return HostDetails(view, tuple(entry.url for entry in entries))
 
 
-def _lines(crawl: View, names: list[str]) -> list[HostLine]:
-    """Return the lines of these hosts, without those that the crawl does not have."""
-    records = [record for name in names if (record := crawl.reader_of(name).host(name))]
-    wanted = {record.host for record in records}
-    counts = {
-        sort: {
-            host: count
-            for reader in crawl.readers
-            for host, count in counted(reader)
-            if host in wanted
-        }
-        for sort, counted in _COUNTED.items()
-    }
-    queued, given_up = counts[HostSort.QUEUED], counts[HostSort.GIVEN_UP]
-    return [
-        HostLine(each, queued.get(each.host, 0), given_up=given_up.get(each.host, 0))
-        for each in records
-    ]
+def counts_of(views: HostViews) -> Counter[HostStatus]:
+    """Return the number of hosts by status: every record is read."""
+    return Counter(view.state for view in views.all())
+
+
+def slowest_of(views: HostViews) -> HostView | None:
+    """Return the host whose queue takes longest at its pace: every record is read."""
+    queued = (view for view in views.all() if view.queued and view.state is not HostStatus.GIVEN_UP)
+    return max(queued, key=lambda view: (view.queue_s, view.host), default=None)
 
 
 def host_key(text: str) -> str:

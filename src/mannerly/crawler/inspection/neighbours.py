@@ -1,4 +1,4 @@
-"""Look into the memory of hosts that a crawl shares with others: who sends, and what is known."""
+"""Look into the memory of hosts that a crawl shares with others: what is known of a host."""
 
 from __future__ import annotations
 
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.crawler.store.host_memory import HostBudget, HostMemory
-
-    from .view import View
-
-
-def holders(crawl: View, hosts: list[str], now: float) -> dict[str, str]:
-    """Return the names of other crawls that are sending to hosts of a crawl that runs.
-
-    Hosts that share a budget (`group_by`) are not looked up.
-    """
-    if not hosts or not crawl.store.is_running():
-        return {}
-    own = crawl.store.manifest.id
-    try:
-        with _memory(crawl.store) as memory:
-            found = {} if memory is None else memory.in_use(hosts, _now(now), besides=own)
-    except StoreError:  # the crawl itself says what is wrong with it
-        return {}
-    return {host: holder.name for host, holder in found.items()}
 
 
 def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None:

@@ -4,7 +4,7 @@
     3xx                   followed by the caller; one that leads nowhere, or too far, comes here
                           and means the same as 4xx
     4xx but 429           no rules
-    429, 5xx, no answer   the file cannot be had: what was known before stands, however old
+    429, 5xx, no answer   the file is unreachable: what was known before stands, however old
 
 How long each holds is in `politeness.robots.keeping`. Pure functions: what follows for pages is
 decided in `gate`.

@@ -238,6 +238,17 @@ class RobotsGate:
         known = self._known.get(origin)
         return known is not None and known.parsed.rules is not None
 
+    def unreachable_until(self, host: str) -> Instant | None:
+        """Return when a host's robots.txt is asked for again on which all its pages wait.
+
+        None: there is none to wait for.
+        """
+        known = [self._known.get(f"{scheme}://{host}") for scheme in ("https", "http")]
+        found = [each for each in known if each is not None]
+        if not found or any(each.drop is not None or each.parsed.rules for each in found):
+            return None
+        return min(each.expires for each in found)
+
     def expire(self, origin: str, now: Instant) -> None:
         """Have an origin's rules asked for again now, if they could not be fetched."""
         known = self._known.get(origin)

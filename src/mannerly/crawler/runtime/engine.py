@@ -649,7 +649,7 @@ class Engine:
             stats.trouble = stats.trouble or self._leases.trouble
         stats.oldest = self._oldest()
         stats.latest_url = self._latest_url
-        stats.standings = self._fold.standings(self._clock.now())
+        stats.host_views = self._fold.host_views(self._clock.now())
         stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
         stats.parsing = 0 if self._offload is None else self._offload.pending
         stats.body_bytes = self._memory.used

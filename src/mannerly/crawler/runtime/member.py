@@ -106,7 +106,7 @@ def _totals(stats: Stats) -> Stats:
         queued=0,
         hosts=0,
         hosts_known=0,
-        standings=[],
+        host_views=[],
         waits=Waits(),
         oldest=None,
         trouble=None,

@@ -43,6 +43,6 @@ def join_others(settings: CrawlSettings, store: CrawlStore, clock: TimeSource) -
 def in_use(stats: Stats) -> str:
     """Return who sends to the hosts that are left, as far as that is known."""
     count = stats.waits.shared
-    holders = {each.held_by for each in stats.standings if each.held_by}
+    holders = {each.held_by for each in stats.host_views if each.held_by}
     by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
     return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.host_view import NOTHING_SEEN, pack_doing
 from mannerly.crawler.model import HostRecord
 from mannerly.politeness.model import NEVER, Reason
 
 from .remembering import left_s, remembered_of, unlearned, with_lesson
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mannerly.crawler.host_view import Doing
     from mannerly.crawler.model import Now
     from mannerly.crawler.store.base import ShardReader
     from mannerly.politeness import Politeness
@@ -29,13 +33,16 @@ if TYPE_CHECKING:
     from .shared import SharedHosts
 
 
-FIGURES_S = 1.0  # latency, error rate and streaks in a record are at most this old
+SEEN_S = 1.0  # what a record says a host does is at most this old while all goes well
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 
 
 _UNKNOWN = HostRecord("")  # most hosts have counts and nothing else
 _NEXT_AT = HostRecord._fields.index("next_at")
-_FIGURES = HostRecord._fields.index("p95_latency_s")  # from here on, as `HostFigures` has them
+
+
+def _see_nothing(_host: str, _retry_at: Instant, _now: Now) -> Doing:
+    return NOTHING_SEEN
 
 
 class _Counts:
@@ -43,15 +50,16 @@ class _Counts:
 
     __slots__ = (
         *("failed", "failures_in_a_row", "fetched", "record", "refused", "requests"),
-        *("figures", "figures_due", "updated_at"),
+        *("doing", "look_at", "retry_at", "updated_at"),
     )
 
     def __init__(self) -> None:
         self.record: HostRecord | None = None  # most hosts have counts and nothing else
         self.fetched = self.failed = self.refused = self.failures_in_a_row = self.requests = 0
         self.updated_at = 0.0
-        self.figures: tuple[object, ...] = _UNKNOWN[_FIGURES:]
-        self.figures_due = NEVER
+        self.doing = b""  # as `HostRecord` has it
+        self.look_at = NEVER  # when to see anew what the host does
+        self.retry_at = NEVER  # when the URL that was put back last is due
 
     def put(self, record: HostRecord) -> None:
         self.record = record
@@ -61,6 +69,7 @@ class _Counts:
         self.refused = record.refused
         self.requests = record.requests
         self.updated_at = record.updated_at
+        self.doing = record.doing
 
     def complete(self, host: str) -> HostRecord:
         """Return the up-to-date record. Pages are counted more often than records are written."""
@@ -73,6 +82,7 @@ class _Counts:
             failures_in_a_row=self.failures_in_a_row,
             requests=self.requests,
             updated_at=self.updated_at,
+            doing=self.doing,
         )
 
 
@@ -87,8 +97,10 @@ class HostRecords:
         *,
         is_resumed: bool,
         boot: str = "",
+        see: Callable[[str, Instant, Now], Doing] = _see_nothing,
     ) -> None:
         self._memory = memory
+        self._see = see
         self._politeness = politeness
         self._audit = audit
         self._boot = boot
@@ -142,7 +154,6 @@ class HostRecords:
             record = self._memory.host(host)
         if record is not None:
             counts.put(record)
-            counts.figures = record[_FIGURES:]
         key = self._politeness.key(host)
         if key not in self._politeness:  # else another host of its group was here first
             learned = record if key == host else self._memory.host(key)
@@ -185,11 +196,28 @@ class HostRecords:
         counts.failed += failed
         counts.refused += refused
         counts.updated_at = now.wall
+        if refused or is_failure:
+            counts.look_at = NEVER
         if is_failure:
             counts.failures_in_a_row += 1
         elif fetched:
             counts.failures_in_a_row = 0
         self._touched.add(host)
+
+    def put_back(self, host: str, due: Instant) -> None:
+        """Note that a URL of a host will be asked for again at an instant."""
+        counts = self._counts.get(host)
+        if counts is not None:
+            counts.retry_at = due
+            self.touch([host])
+
+    def touch(self, hosts: Iterable[str]) -> None:
+        """Write with the next commit what these hosts do and wait for: it may have changed."""
+        for host in hosts:
+            counts = self._counts.get(host)
+            if counts is not None:
+                counts.look_at = NEVER
+                self._touched.add(host)
 
     def sent(self, host: str) -> None:
         """Count a request to a known host."""
@@ -271,21 +299,29 @@ class HostRecords:
             if self.shared is not None:
                 self.shared.learned(lesson)
         changed = [
-            self._current(host, record, record, record[_FIGURES:], now)
-            for host, record in self._departed.items()
+            self._current(host, record, record, now) for host, record in self._departed.items()
         ]
-        for host in self._touched:
-            counts = self._counts[host]
-            figures = self._figures(host, counts, now.mono)
-            changed.append(self._current(host, counts, counts.record or _UNKNOWN, figures, now))
+        changed += [self._known(host, now) for host in self._touched]
         return changed
+
+    def record(self, host: str, now: Now) -> HostRecord:
+        """Return the record of a host as the next commit would write it."""
+        return self._known(host, now) if host in self._counts else HostRecord(host)
+
+    def _known(self, host: str, now: Now) -> HostRecord:
+        counts = self._counts[host]
+        if now.mono >= counts.look_at:
+            doing = self._see(host, counts.retry_at, now)
+            counts.doing = pack_doing(doing)
+            # A wait or a problem may end at any time; figures are as old as they may be.
+            counts.look_at = NEVER if doing.waits_for or doing.problem else now.mono + SEEN_S
+        return self._current(host, counts, counts.record or _UNKNOWN, now)
 
     def _current(
         self,
         host: str,
         counts: _Counts | HostRecord,
         known: HostRecord,
-        figures: tuple[object, ...],
         now: Now,
     ) -> HostRecord:
         """Return the record of a host as it is now; nearly every page brings one of these.
@@ -318,16 +354,9 @@ class HostRecords:
             counts.requests,
             noted.retry_afters or known.retry_afters,
             noted.retry_afters_broken or known.retry_afters_broken,
-            *figures,
+            counts.doing,
         )
         return HostRecord._make(values)
-
-    def _figures(self, host: str, counts: _Counts, now: Instant) -> tuple[object, ...]:
-        """Return the figures of a host, at most `FIGURES_S` old: they take 4 µs."""
-        if now >= counts.figures_due:
-            counts.figures_due = now + FIGURES_S
-            counts.figures = self._politeness.figures(host, now=now) or counts.figures
-        return counts.figures
 
     def committed(self) -> None:
         """The changes are in the store."""

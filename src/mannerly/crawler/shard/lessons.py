@@ -52,12 +52,12 @@ def report(
         _judge_403(item, answer.status, outcome, parts)
     if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
         parts.refusals.pop(item.seq, None)
+    if outcome is THROTTLE:  # of every kind of request, as the server's log has them
+        parts.given_up.recall(item.host, parts, now)
+        parts.hosts.count(item.host, now, refused=1)
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
-    if outcome is THROTTLE:
-        parts.given_up.recall(item.host, parts, now)
-        parts.hosts.count(item.host, now, refused=1)
     is_final = outcome is NEUTRAL and (
         response.status not in permit.host.retry_policy.retry_statuses
     )

@@ -12,16 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import HostsSeen, HostWaits
-from mannerly.crawler.standing import (
-    ASKED,
-    BACKING_OFF,
-    NO_ROBOTS,
-    HostStanding,
-    HostStatus,
-    LimitedBy,
-    limited_by,
-)
-from mannerly.politeness.model import NEVER, Reason
+from mannerly.crawler.host_view import BACK, HostView, status_of, view_of
+from mannerly.politeness.model import NEVER
 
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.window import HostQueue
@@ -36,8 +28,6 @@ LOOK_S = 1.0
 WORTH_TELLING_S = 1.0  # of a wait for the next request
 SHORT_ONES = 16  # shorter waits of which one is told
 HOSTS_A_SECOND = 4_000  # that are looked at
-_WAITING = (*ASKED, *BACKING_OFF, Reason.ROBOTS)
-_WITHOUT_INSTANT = (HostStatus.PAUSED, HostStatus.SHARED)
 
 
 class HostLooks:
@@ -55,13 +45,18 @@ class HostLooks:
         chosen = nlargest(BUSIEST, queues, key=_queued)
         if queues:
             chosen.append(max(queues, key=lambda queue: _needs_s(queue, parts)))
-        waiting = [queue for queue in queues if queue.reason in _WAITING]
+        waiting = [
+            queue
+            for queue in queues
+            if queue.reason is not None and status_of(queue.reason) in BACK
+        ]
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
-        hosts = {queue.host: _of_queue(queue, parts, now) for queue in chosen}
-        retrying = parts.frontier.retrying().items()
-        for host, (retries, due) in nsmallest(SOONEST, retrying, key=lambda item: item[1][1]):
-            hosts[host] = _standing(host, retries, due, parts.why_it_rests(host), parts, now)
-        return HostsSeen(parts.number, now.mono, tuple(hosts.values()))
+        retrying = parts.frontier.retrying()
+        soonest = nsmallest(SOONEST, retrying, key=lambda host: retrying[host][1])
+        hosts = dict.fromkeys([*(queue.host for queue in chosen), *soonest])
+        retries = {host: retrying[host][0] if host in retrying else 0 for host in hosts}
+        seen = tuple(_view(host, count, parts, now) for host, count in retries.items())
+        return HostsSeen(parts.number, now.mono, seen)
 
 
 class NextWaits:
@@ -103,65 +98,12 @@ def _needs_s(queue: HostQueue, parts: Parts) -> float:
     return _queued(queue) * parts.politeness.settings.start_delay_s
 
 
-def _of_queue(queue: HostQueue, parts: Parts, now: Now) -> HostStanding:
-    due = queue.due if queue.reason is not None else None
-    return _standing(queue.host, _queued(queue), due, queue.reason, parts, now)
-
-
-def _standing(
-    host: str,
-    queued: int,
-    due: Instant | None,  # if there is a reason to wait
-    reason: Reason | None,
-    parts: Parts,
-    now: Now,
-) -> HostStanding:
-    seen = parts.politeness.host(host, now=now.mono)
-    if reason is Reason.ROBOTS and due is not None:
-        delay_s, wait_s = parts.politeness.delay_s(host), max(0.0, due - now.mono)
-        return HostStanding(
-            host, HostStatus.BACKING_OFF, queued, delay_s, wait_s, problem=NO_ROBOTS
-        )
-    if seen is None:  # it was not asked yet
-        return HostStanding(host, HostStatus.FETCHING, queued, parts.politeness.delay_s(host))
-    state = _state(reason or seen.gate)
-    next_at = seen.not_before if due is None else due
-    settings = parts.politeness.settings_of(host)
-    by = limited_by(
-        seen.delay_s,
-        crawl_delay_s=seen.crawl_delay_s,
-        least_gap_s=max(settings.floor_s, 1.0 / settings.rate_ceiling),
-        floor_s=seen.delay_floor_s,
+def _view(host: str, retries: int, parts: Parts, now: Now) -> HostView:
+    flights, queue = parts.flights, parts.frontier.queue_of(host)
+    under_way = flights.pages_of(host) + flights.sitemaps_of(host)
+    return view_of(
+        parts.hosts.record(host, now),
+        (0 if queue is None else queue.urls) + retries + under_way,
+        now=now.wall,
+        is_paused=host in parts.paused_hosts,
     )
-    is_known = host in parts.hosts.known
-    return HostStanding(
-        host=host,
-        state=state,
-        queued=queued,
-        delay_s=seen.delay_s,
-        next_in_s=None if state in _WITHOUT_INSTANT else max(0.0, next_at - now.mono),
-        limited_by=by,
-        limit=1.0 / seen.delay_floor_s if by is LimitedBy.LEARNED else 0.0,
-        problem=seen.latest_problem if seen.bad_since < inf else "",
-        times=seen.bad_in_a_row,
-        retry_after_s=seen.retry_after_s,
-        failing_s=now.mono - seen.bad_since if seen.bad_since < inf else 0.0,
-        fetched=parts.hosts.fetched(host) if is_known else 0,
-        refused=seen.throttles,
-        held_by="" if parts.shared is None else parts.shared.holder_of(host),
-        p95_latency_s=seen.p95_latency_s,
-        error_rate=seen.error_rate,
-        tokens=seen.tokens or 0.0,
-        success_streak=seen.success_streak,
-        error_streak=seen.error_streak,
-    )
-
-
-def _state(reason: Reason | None) -> HostStatus:
-    if reason in ASKED:
-        return HostStatus.ASKED_TO_WAIT
-    if reason in BACKING_OFF:
-        return HostStatus.BACKING_OFF
-    if reason is Reason.SHARED:
-        return HostStatus.SHARED
-    return HostStatus.PAUSED if reason is Reason.PAUSED else HostStatus.FETCHING

@@ -130,8 +130,10 @@ def _steer(
                 parts.shared.forget(politeness.key(host), now)
             for origin in (f"https://{host}", f"http://{host}"):
                 parts.forget_robots(origin)
-    for each in parts.hosts.group_of(host):
+    group = parts.hosts.group_of(host)
+    for each in group:
         parts.frontier.wake(each, now=now.mono)
+    parts.hosts.touch(group)
 
 
 def _take_in_again(host: str, parts: Parts, now: Now) -> None:
@@ -147,3 +149,4 @@ def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     parts.audit.configure(settings)
     parts.paces.apply()
     parts.frontier.wake_all(now=now.mono)
+    parts.hosts.touch(parts.hosts.known)

@@ -114,6 +114,7 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
             sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
         parts.frontier.wake(learned.host, now=now.mono)
+        parts.hosts.touch([learned.host])
 
 
 def _obey(learned: Learned, parts: Parts, now: Now) -> None:

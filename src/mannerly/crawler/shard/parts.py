@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import (
@@ -25,9 +24,9 @@ from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 from mannerly.politeness.events import Evicted, Retired
-from mannerly.politeness.model import Reason
 
 from .audit import SpacingAudit
+from .doing import cause_of_retry, doing_of
 from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .hosts import HostRecords
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
+    from mannerly.crawler.host_view import Doing
     from mannerly.crawler.model import (
         Candidate,
         Entry,
@@ -196,19 +196,14 @@ class Parts:
         if elements is not None:
             self.keep_elements(entry, elements)
 
-    def why_it_rests(self, host: str) -> Reason:
-        """Return what a host waits for of which only retries are left."""
-        seen = self.politeness.host(host)
-        if seen is None or seen.bad_since == inf:
-            return Reason.PACE
-        return Reason.BACKOFF if seen.retry_after_s is None else Reason.RETRY_AFTER
-
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
         paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
-        resting = Counter(map(self.why_it_rests, self.frontier.retrying() if seen.retries else ()))
+        retrying = self.frontier.retrying() if seen.retries else ()
+        idle = [host for host in retrying if self.frontier.queue_of(host) is None]
+        resting = Counter(cause_of_retry(self.politeness.state(host)) for host in idle)
         # Their last page is under way, and nothing else is queued.
         last = sum(self.frontier.queued_of(host) == 0 for host in flights.hosts)
         places = HostPlaces(
@@ -256,7 +251,11 @@ def make_parts(
         max_rate=settings.address_max_rate / sharding.shards,
     )
     audit = SpacingAudit(pace)
-    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
+
+    def see(host: str, retry_at: Instant, at: Now) -> Doing:
+        return doing_of(host, parts, retry_at, at)
+
+    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot, see=see)
     flights = Flights(number)
     limit = settings.max_per_host
     parts = Parts(

@@ -106,8 +106,7 @@ class Shard:
         )
         parts.archive, parts.extract = archive, extract
         self.frontier, self.flights = parts.frontier, parts.flights
-        self.politeness = parts.politeness
-        self._settings = settings
+        self.politeness, self._settings = parts.politeness, settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
         self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
@@ -298,6 +297,7 @@ class Shard:
         """Ask for an entry again later; return whether it is a page."""
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
+        self.parts.hosts.put_back(again.entry.host, again.due)
         self._wake_held_back(again.entry, now)
         return KINDS[again.entry.kind].is_page
 

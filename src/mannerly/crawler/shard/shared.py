@@ -147,6 +147,7 @@ class SharedHosts:
         else:
             self._away.setdefault(key, _Away(now.mono))
             self._politeness.lend(key, now=now.mono)
+            self._hosts.touch(self._hosts.of_key(key))
 
     def learned(self, lesson: Remembered) -> None:
         """The politeness core has learned of a host: it is written with the next sign of life."""
@@ -198,6 +199,7 @@ class SharedHosts:
         for key in self._held:
             self._politeness.lend(key, now=now.mono)
             self._away[key] = _Away(now.mono)
+            self._hosts.touch(self._hosts.of_key(key))
         self._held.clear()
         self._ending.clear()
         self._granted.clear()
@@ -242,6 +244,7 @@ class SharedHosts:
                 self._learned.pop(key, None)
                 del self._held[key]
                 self._away[key] = _Away(now.mono)
+                self._hosts.touch(self._hosts.of_key(key))
 
     def _give_back(self, now: Now) -> None:
         """Give up the leases of hosts, and the requests for them, that the core has forgotten."""
@@ -280,7 +283,10 @@ class SharedHosts:
                 self._refused(key, None if answer is None else answer.by, now)
 
     def _refused(self, key: str, by: Holder | None, now: Now) -> None:
+        before = self._away.get(key)
         self._away[key] = _Away(now.mono + ASK_AGAIN_S, by)
+        if before is None or before.by != by:
+            self._hosts.touch(self._hosts.of_key(key))
 
     def _grant(self, key: str, granted: _Grant | None, now: Now) -> None:
         state = self._politeness.state(key)
@@ -291,6 +297,7 @@ class SharedHosts:
         self._politeness.regain(key)
         for host in self._hosts.of_key(key):
             self._frontier.wake(host, now=now.mono)
+        self._hosts.touch(self._hosts.of_key(key))
 
     def _has_work(self, key: str) -> bool:
         state = self._politeness.state(key)

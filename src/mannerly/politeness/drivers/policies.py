@@ -12,8 +12,9 @@ request takes a slot like any other, and the Crawl-delay that it brings becomes 
 
 A file is fetched once, however many callers ask for it at the same time (single flight). They wait
 for it, other callers do not: no lock is held while it is fetched. When it has expired, one caller
-fetches it anew, and the others go on with what is known. If it cannot be had, what was known before
-holds; without that, nothing is allowed, as RFC 9309 says, or everything (`unreachable="allow"`).
+fetches it anew, and the others go on with what is known. If it is unreachable, what was known
+before holds; without that, nothing is allowed, as RFC 9309 says, or everything
+(`unreachable="allow"`).
 
 This module has what is common: `ThreadedPolicies` is in `thread_policies`, `AsyncPolicies` in
 `aio_policies`.
@@ -46,7 +47,7 @@ class Policy(NamedTuple):
     robots: Robots
     agent: str
     expires_at: Instant
-    failing_since: Instant | None = None  # since when the file cannot be had
+    failing_since: Instant | None = None  # since when the file is unreachable
 
     def allowed(self, url: str) -> bool:
         """Return whether a URL of this origin may be fetched."""
@@ -63,7 +64,7 @@ class PoliciesBase(Generic[Flight]):
 
     Args:
         agent: your User-Agent, or its name; robots.txt is read for it.
-        unreachable: what holds while a robots.txt cannot be had and none is known.
+        unreachable: what holds while a robots.txt is unreachable and none is known.
         max_origins: policies that are kept; the least recently used is dropped first.
     """
 

@@ -2,7 +2,7 @@
 
 2xx, 3xx, 4xx but 429   for 24 hours, or for its max-age where that is shorter, but five minutes
                         at least
-429, 5xx, no answer     the file cannot be had: asked again after 1, 2, 4 … 60 minutes. The wait
+429, 5xx, no answer     the file is unreachable: asked again after 1, 2, 4 … 60 minutes. The wait
                         is a minute plus the time it has been failing for, so nothing else has
                         to be remembered to go on doubling.
 """

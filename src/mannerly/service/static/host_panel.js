@@ -68,6 +68,7 @@ function why(host) {
   const due = next >= 0.05 ? [" Next request in ", h("b", {}, span(next)), next > 60 ? `, at ${clock(Date.now() / 1000 + next)}.` : "."] : [when];
   if (host.state === "paused") return ["Paused by you. Nothing is sent until you resume it."];
   if (host.state === "given_up") return [`Given up: ${host.because || host.retired || "it could not be reached"}. `, many(host.given_up, "URL"), " are left; resume tries it again."];
+  if (host.state === "waiting") return ["The crawl does not run."];
   if (host.state === "done") return ["Nothing is queued for it."];
   if (host.state === "asked_to_wait" && latest?.kind === "asked_to_wait") return [`The host ${latest.words} at ${clock(latest.at)}.`, ...due];
   if (host.state === "backing_off") return [`${host.because ? `${host.because[0].toUpperCase()}${host.because.slice(1)}` : "It refused us or failed"}.`, ...due];
@@ -109,8 +110,8 @@ function facts(host) {
   const fact = (label, value, unit) => [h("dt", {}, label), h("dd", {}, value, unit ? h("span", {}, ` ${unit}`) : null)];
   const kept = Math.max(0, host.retry_afters - host.retry_afters_broken);
   return h("dl", { class: "part facts" },
-    fact("Gap in force", host.delay_s ? `${host.delay_s.toFixed(3)} s` : NONE, host.delay_s ? `(${rate(1 / host.delay_s)}/s)` : ""),
-    fact("Smallest gap kept", host.smallest_gap_s ? `${host.smallest_gap_s.toFixed(3)} s` : NONE),
+    fact("Gap in force", host.delay_s ? `${host.delay_s.toFixed(3)} s` : NONE, host.pace ? `(${rate(host.pace)}/s)` : ""),
+    fact("Smallest gap kept", host.smallest_gap_s ? `${host.smallest_gap_s.toFixed(3)} s` : NONE, host.smallest_gap_s ? `(${host.required_gap_s.toFixed(3)} s in force then)` : ""),
     fact("Limit found", host.limit ? `${rate(host.limit)}/s` : NONE),
     fact("Requests at once", host.concurrency ? `at most ${whole(host.concurrency)}` : NONE),
     fact("Retry-After kept", host.retry_afters ? `${whole(kept)} of ${whole(host.retry_afters)}` : NONE),
@@ -135,7 +136,7 @@ function delay(host, name) {
   tell();
   return h("div", { class: "part" }, h("h4", {}, h("label", { for: "host-delay" }, "Set a delay for this host")),
     h("div", { class: "row delay" }, h("span", { class: "with-unit" }, field, h("span", {}, "s")), button({ class: "primary", id: "host-set" }, set, "Set delay"),
-      h("span", { class: "now" }, host.delay_s ? `now ${host.delay_s.toFixed(3)} s, ${{ robots: "from robots.txt", max: "your maximum", learned: "learned", "": "being learned" }[host.limited_by]}` : "")),
+      h("span", { class: "now" }, host.delay_s ? `now ${host.delay_s.toFixed(3)} s, ${{ robots: "from robots.txt", max: "your maximum", learned: "learned", announced: "announced by the host", "": "being learned" }[host.limited_by]}` : "")),
     ahead, answer ? h("p", { class: answer[0], role: "status" }, answer[1]) : null);
 }
 

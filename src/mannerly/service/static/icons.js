@@ -34,6 +34,7 @@ export const HOST_STATES = {
   backing_off: ["diamond", "Backing off", "backing off"],
   shared: ["shared", "Shared", "shared with another crawl"],
   paused: ["pause", "Paused", "paused by you"],
+  waiting: ["square", "Waiting", "waiting: the crawl does not run"],
   given_up: ["cross", "Given up", "given up"],
   done: ["check", "Done", "done"],
 };

@@ -4,11 +4,10 @@
                 Sitemaps and public indexes have negative depths and are counted as pages, failed
                 pages are counted as fetched, and URLs that were given up as skipped
     format 6    revision 1971ab0: shards have version 7. Pages with a status of 500 or more, or a
-                refusal, are counted as fetched; hosts have no figures
-                (`HostRecord.p95_latency_s` and after)
-    format 7    the present one
+                refusal, are counted as fetched; hosts do not say what they do (`HostRecord.doing`)
+    format 8    the present one
 
-Those of formats between 1 and 6 were never released: `manifest` refuses them.
+Other formats were never released: `manifest` refuses them.
 
 A migration is done by the first command that opens the directory, while it holds the crawl's lock
 and those of all shards. Every database changes in one transaction, and those that are done are
@@ -158,15 +157,11 @@ _SHARD_2_TO_7 = """
         FROM pages WHERE kind > 0
     ) AS of_lists;
 """
-_SHARD_7_TO_8 = f"""
+_SHARD_7_TO_9 = f"""
     DROP INDEX IF EXISTS failed_pages;
     CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN p95_latency_seconds REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN error_rate REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN tokens REAL NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN success_streak INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE hosts ADD COLUMN error_streak INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN doing BLOB NOT NULL DEFAULT x'';
     UPDATE totals SET (fetched, failed) = (
         SELECT totals.fetched + totals.failed - count(*), count(*)
         FROM pages WHERE kind = 0 AND {MAY_HAVE_FAILED} AND {FAILED}
@@ -185,7 +180,7 @@ _INBOX_2_TO_3 = """
 """
 _SCRIPTS = {
     ("shard", 2): (_SHARD_2_TO_7, 7),
-    ("shard", 7): (_SHARD_7_TO_8, 8),
+    ("shard", 7): (_SHARD_7_TO_9, 9),
     ("inbox", 2): (_INBOX_2_TO_3, 3),
 }  # by the kind of a file and its version; with the version that it has then
 _WITHOUT_KINDS = 2  # the version in which links have no kind

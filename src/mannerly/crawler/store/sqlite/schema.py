@@ -67,7 +67,7 @@ FAILED = f"""
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    8,
+    9,
     f"""
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -184,11 +184,7 @@ SHARD = FileKind(
         requests INTEGER NOT NULL DEFAULT 0,
         retry_afters INTEGER NOT NULL DEFAULT 0,
         retry_afters_broken INTEGER NOT NULL DEFAULT 0,
-        p95_latency_seconds REAL NOT NULL DEFAULT 0,
-        error_rate REAL NOT NULL DEFAULT 0,
-        tokens REAL NOT NULL DEFAULT 0,
-        success_streak INTEGER NOT NULL DEFAULT 0,
-        error_streak INTEGER NOT NULL DEFAULT 0
+        doing BLOB NOT NULL DEFAULT x''
     );
     CREATE TABLE traffic (
         interval INTEGER PRIMARY KEY, requests INTEGER NOT NULL, refused INTEGER NOT NULL
@@ -288,7 +284,7 @@ HOST = (
     *("failures_in_a_row", "breaker_failures", "breaker_opens", "breaker_until", "boot"),
     *("updated_mono", "smallest_gap_seconds", "required_gap_seconds", "early"),
     *("smallest_gap_at", "requests", "retry_afters", "retry_afters_broken"),
-    *("p95_latency_seconds", "error_rate", "tokens", "success_streak", "error_streak"),
+    "doing",
 )  # the fields of HostRecord after its name
 ENTRY = ("seq", "url", "host", "depth", "priority", "parent", "hops", "kind")
 RETRY = (
