@@ -85,8 +85,8 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.crawler.page.record:page_record",
     ),
     "counts of the host": (
-        "mannerly.crawler.shard.hosts:HostRecords.count",
-        "mannerly.crawler.shard.hosts:HostRecords.changes",
+        "mannerly.crawler.host.records:HostRecords.count",
+        "mannerly.crawler.host.records:HostRecords.changes",
     ),
     "events and statistics": ("mannerly.crawler.events:Events.emit",),
     "store: commits and look-ups": (

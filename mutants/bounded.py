@@ -50,7 +50,7 @@ BOUNDED = (
     Mutant(
         "grow a window beyond its limit",
         "P5",
-        "crawler/frontier/window.py",
+        "crawler/host/queue.py",
         "            return 1 - self._cut(max(1, room))",
         "            return 1",
         (
@@ -88,8 +88,8 @@ BOUNDED = (
         "let a host sleep that could be asked again",
         "P6",
         "crawler/frontier/core.py",
-        "        if len(queue) and earliest < inf:\n",
-        "        if len(queue) and earliest < 0:\n",
+        "        if host.in_memory and earliest < inf:\n",
+        "        if host.in_memory and earliest < 0:\n",
         (
             (
                 "crawler/frontier/test_frontier_robots.py::"

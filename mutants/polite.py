@@ -238,7 +238,7 @@ POLITE = (
         "fetch pages while robots.txt is on its way",
         "P4",
         "crawler/frontier/core.py",
-        "            self._awaited.add(queue.host)\n",
+        "            host.awaits_robots = True\n",
         "            pass\n",
         (
             (
@@ -258,8 +258,8 @@ POLITE = (
     Mutant(
         "count a host's gap anew after a crash",
         "P4",
-        "crawler/shard/hosts.py",
-        "            if self._is_resumed:\n                self._politeness.contacted(host, now=now.mono)\n",
+        "crawler/host/records.py",
+        "            if self._is_resumed:\n                politeness.contacted(host.name, now=now.mono)\n",
         "",
         ("crawler/shard/test_hosts.py::test_first_request_after_a_crash_waits_one_gap",),
     ),
@@ -301,7 +301,7 @@ POLITE = (
     Mutant(
         "audit against the operator's minimum alone",
         "P4",
-        "crawler/shard/audit.py",
+        "crawler/host/audit.py",
         "    gap_s = published_gap_s(permit, rule.start_gap_s)\n",
         "    gap_s = 0.0\n",
         ("crawler/shard/test_audit.py::test_a_request_closer_than_any_gap_in_force_is_early",),
@@ -309,15 +309,15 @@ POLITE = (
     Mutant(
         "overlook a Retry-After in the audit",
         "P4",
-        "crawler/shard/audit.py",
-        "        is_early = after < budget.silent_until\n",
+        "crawler/host/audit.py",
+        "        is_early = after < self._silent_until\n",
         "        is_early = False\n",
         ("crawler/shard/test_audit.py::test_a_request_inside_a_retry_after_is_early",),
     ),
     Mutant(
         "let a clock that was set shorten a pause",
         "P4",
-        "crawler/shard/remembering.py",
+        "crawler/host/remembering.py",
         "    was_left_s = until - record.updated_at\n",
         "    was_left_s = until - now.wall\n",
         ("crawler/shard/test_hosts.py::test_a_pause_from_before_a_reboot_is_served_in_full",),

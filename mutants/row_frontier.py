@@ -172,7 +172,7 @@ FRONTIER = (
         "schedule any number of hosts",
         "G6",
         "crawler/frontier/places.py",
-        "        return len(self.hosts) >= self._heap_limit\n",
+        "        return self.scheduled >= self._heap_limit\n",
         "        return False\n",
         (f"{_QUEUES}inactive_hosts_enter_in_order_as_others_end",),
         ("G6",),

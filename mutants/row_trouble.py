@@ -189,7 +189,7 @@ TROUBLE = (
     Mutant(
         "start a host anew although it is stored",
         "E1",
-        "crawler/shard/hosts.py",
+        "crawler/host/records.py",
         "            if learned is not None and learned.updated_at:\n",
         "            if False:\n",
         ("crawler/shard/test_hosts.py::test_short_retry_after_survives_a_crash",),

@@ -218,7 +218,7 @@ SERVED = (
     Mutant(
         "keep no figures of a host",
         "J5",
-        "crawler/shard/hosts.py",
+        "crawler/host/records.py",
         "            counts.doing = pack_doing(doing)\n",
         "",
         (f"{_FIGURE_TESTS}::test_record_of_a_host_has_its_figures",),

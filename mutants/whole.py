@@ -10,7 +10,7 @@ _INBOX = "crawler/store/sqlite/inbox.py"
 _BASE = "crawler/store/sqlite/database.py"
 _FILTER = "crawler/store/sqlite/maybe_known.py"
 _FRONTIER = "crawler/frontier/core.py"
-_WINDOW = "crawler/frontier/window.py"
+_WINDOW = "crawler/host/queue.py"
 
 WHOLE = (
     Mutant(
@@ -278,7 +278,7 @@ WHOLE = (
         "forget hosts that wait for a place",
         "P1",
         _FRONTIER,
-        "            if places.is_full:\n                places.inactive.add(host, count)\n",
+        "            if places.is_full:\n                places.inactive.add(name, count)\n",
         "            if places.is_full:\n                pass\n",
         (
             (

@@ -67,7 +67,7 @@ class CrawlOutcome:
     skipped: Counter[str]  # URLs that were not fetched on purpose, by reason
     given_up: Counter[str]  # URLs of hosts that were given up, by reason
     broken: Counter[str]  # broken promises by name, counted by the servers: see `servers`
-    too_early: int  # requests that the crawler's own audit found too early (`shard.audit`)
+    too_early: int  # requests that the crawler's own audit found too early (`host.audit`)
     duplicates: int  # URLs with more than one record
     lost: int  # links of delivered pages that no store knows, and URLs still queued at the end
     handed_over: int  # links sent from one shard to another

@@ -3,7 +3,7 @@
 Politeness comes first, then what came, then what did not. The number of pages is that of the
 records in an export and of `mannerly status`: pages with a response and pages that failed. The line
 about politeness is from the crawl's own audit, which compares every request with all that was in
-force when it left (`shard.audit`): the operator's delay, robots.txt, the learned pace, Retry-After,
+force when it left (`host.audit`): the operator's delay, robots.txt, the learned pace, Retry-After,
 the breaker.
 """
 

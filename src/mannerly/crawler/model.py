@@ -25,13 +25,13 @@ It is long because the fields of every value are explained here, and nowhere els
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .kinds import KINDS, Kind
 
 if TYPE_CHECKING:
-    from mannerly.politeness.model import ErrorKind, Instant, Permit
+    from mannerly.politeness.model import ErrorKind, Instant
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 
@@ -311,44 +311,13 @@ PASSING = STARVED | {LocalError.STALE_CONNECTION, LocalError.HELD, LocalError.NO
 FetchError: TypeAlias = "ErrorKind | LocalError"
 
 
-class Stage(IntEnum):
-    """The progress of a request."""
-
-    GRANTED = 0  # it has a slot; its connection may still be opening
-    SENT = 1
-    READING = 2  # its page is being parsed in another process
-    DELIVERED = 3  # its page was handed to the program that iterates over the crawl
-    SETTLED = 4  # its result is in the batch that the next commit writes
-
-
-_GRANTED = Stage.GRANTED  # found faster than by its full name, for every request
-
-
-class InFlight:
-    """One request, from the grant of its slot until its result is committed.
-
-    `shard` is the number of the shard that it belongs to.
-    """
-
-    __slots__ = ("item", "permit", "shard", "stage")
-
-    def __init__(self, item: Entry | RobotsRequest, permit: Permit) -> None:
-        self.item = item
-        self.permit = permit
-        self.shard = 0
-        self.stage = _GRANTED
-
-    def __repr__(self) -> str:
-        return f"<InFlight {self.item.url} {self.stage.name.lower()}>"
-
-
 @dataclass(slots=True)
 class Request:
     """One GET or HEAD. `host` is the URL's host as our parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
-    `flight` is handed back with the answer. `is_fresh`: on a new connection, because it failed on
-    one that may have been kept alive too long. Treat it as frozen.
+    `flight` is the caller's: it is handed back with the answer. `is_fresh`: on a new connection,
+    because it failed on one that may have been kept alive too long. Treat it as frozen.
     """
 
     url: str
@@ -356,7 +325,7 @@ class Request:
     timeout_s: float
     max_bytes: int = DEFAULT_MAX_BYTES
     headers: tuple[tuple[str, str], ...] = ()
-    flight: InFlight | None = None
+    flight: object = None
     is_head: bool = False
     is_fresh: bool = False
 

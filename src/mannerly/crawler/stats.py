@@ -218,7 +218,7 @@ class Stats:
     items: int = 0  # that the extract function returned
     extract_errors: int = 0  # pages on which it failed
     extract_error: str | None = None  # the first of them
-    audited: int = 0  # requests that were compared with the gap in force (`shard.audit`)
+    audited: int = 0  # requests that were compared with the gap in force (`host.audit`)
     too_early: int = 0  # of these: sent before it was over; must stay 0
 
     @property

@@ -9,8 +9,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.host.audit import TOLERANCE
 from mannerly.crawler.model import TRAFFIC_S
-from mannerly.crawler.shard.audit import TOLERANCE
 
 from .table import (
     BadgeTone,

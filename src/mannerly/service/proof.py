@@ -1,6 +1,6 @@
 """The politeness proof: of each host the smallest gap, and the gap that was in force at the time.
 
-The figures are those of the audit (`crawler.shard.audit`), which shares nothing with the code that
+The figures are those of the audit (`crawler.host.audit`), which shares nothing with the code that
 sets the pace.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.shard.audit import announced_wait_s, published_gap_s
+from mannerly.crawler.host.audit import announced_wait_s, published_gap_s
 from mannerly.politeness.host import HostState
 from mannerly.politeness.pace import STRATEGY_CLASSES
 

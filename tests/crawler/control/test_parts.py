@@ -23,6 +23,8 @@ from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.host.hosts import Hosts
+from mannerly.crawler.host.inflight import flight_of
 from mannerly.crawler.model import Candidate, Now, Request
 from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
@@ -30,7 +32,6 @@ from mannerly.crawler.runtime.ending import Ending, RunLimits
 from mannerly.crawler.runtime.governor import FIRST, Governor
 from mannerly.crawler.runtime.run import Run
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.shard.audit import SpacingAudit
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import Manifest, ShardOptions
@@ -116,12 +117,14 @@ def test_old_resume_does_not_bring_back_a_host_that_was_given_up_since(store: Cr
     again = shard_of(store, is_resumed=True)
     obey(again, *orders, now=2.0)
     reserved = again.politeness.reserve(HOST, now=1e6)
-    kept = again.parts.hosts.given_up(HOST)
+    host = again.parts.hosts.get(HOST)
+    assert host is not None
+    kept = host.given_up
     again.control(3, HostResume(HOST), at(3.0))
 
     assert kept == "5 failures in a row"
     assert isinstance(reserved, Grant), "the pause is over; the record keeps its URLs back"
-    assert again.parts.hosts.given_up(HOST) is None
+    assert host.given_up is None
 
 
 def test_paused_host_stays_paused_in_the_next_run(store: CrawlStore) -> None:
@@ -155,7 +158,7 @@ def test_forgetting_a_host_forgets_what_was_learned_of_its_site(store: CrawlStor
     pace = Settings(strategy="linear", group_by="site")
     host = f"www.{HOST}"
     shard = shard_of(store, politeness=pace)
-    shard.parts.hosts.recall(host, at(0.0))
+    shard.parts.given_up.recall(host, shard.parts, at(0.0))
     shard.politeness.robots(host, crawl_delay_s=9.0, now=0.0)
     shard.commit(at(0.0))
     kept = store.read(0).host(HOST)
@@ -164,7 +167,7 @@ def test_forgetting_a_host_forgets_what_was_learned_of_its_site(store: CrawlStor
     shard.store.close()
 
     again = shard_of(store, politeness=pace, is_resumed=True)
-    again.parts.hosts.recall(host, at(2.0))
+    again.parts.given_up.recall(host, again.parts, at(2.0))
 
     assert kept is not None
     assert kept.crawl_delay_s == 9.0
@@ -217,8 +220,7 @@ def test_hosts_of_a_group_are_woken_together(store: CrawlStore) -> None:
     shard.control(2, HostResume(names[0]), at(2.0))
     first = shard.start_due(at(2.0), 10)
     for request in first:
-        assert request.flight is not None
-        shard.sent(request.flight, 2.0)
+        shard.sent(flight_of(request), 2.0)
     second = shard.start_due(at(3.0), 10)
 
     assert paused == []
@@ -236,8 +238,7 @@ def test_higher_limits_reach_hosts_that_wait(store: CrawlStore) -> None:
     def started(now: float) -> int:
         requests = shard.start_due(at(now), 10)
         for request in requests:
-            assert request.flight is not None
-            shard.sent(request.flight, now)
+            shard.sent(flight_of(request), now)
         return len(requests)
 
     before = [started(0.0), started(1.0)]
@@ -269,15 +270,16 @@ def test_audit_follows_the_delay_in_force() -> None:
         Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited")
         for delay_s in (1.0, 0.1, 0.01)
     )
-    audit = SpacingAudit(slow)
+    hosts = Hosts(slow)
+    mine, other = hosts.budget(HOST), hosts.budget(OTHER)
     here, there = (permit_of(host, quickest) for host in (HOST, OTHER))
-    audit.sent(HOST, here, 0.0)
-    too_early = audit.sent(HOST, here, 0.5).is_early
-    audit.configure(quick, key=HOST)
-    audit.sent(OTHER, there, 0.0)
-    after = [audit.sent(HOST, here, instant).is_early for instant in (0.55, 0.66, 0.7)]
-    audit.configure(quickest)
-    others = [audit.sent(OTHER, there, instant).is_early for instant in (0.1, 0.2)]
+    mine.sent(HOST, here, 0.0)
+    too_early = mine.sent(HOST, here, 0.5).is_early
+    hosts.configure(quick, key=HOST)
+    other.sent(OTHER, there, 0.0)
+    after = [mine.sent(HOST, here, instant).is_early for instant in (0.55, 0.66, 0.7)]
+    hosts.configure(quickest)
+    others = [other.sent(OTHER, there, instant).is_early for instant in (0.1, 0.2)]
 
     assert too_early
     assert after == [False, False, True]

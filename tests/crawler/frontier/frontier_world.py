@@ -13,10 +13,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.model import (
     GO,
     Entry,
-    InFlight,
     Judgement,
     Later,
     RobotsRequest,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.frontier.model import Judge, Need, Taken
+    from mannerly.crawler.host.inflight import InFlight
 
 OK = Response(200, 0.01)
 
@@ -154,7 +155,8 @@ class World:
         **limits,
     ):
         self.politeness = politeness if politeness is not None else FakePoliteness()
-        self.frontier = Frontier(self.politeness, **limits)
+        self.hosts = Hosts()
+        self.frontier = Frontier(self.politeness, self.hosts, **limits)
         self.store = DictStore()
         self.now = 0.0
         self.judge = judge or (lambda entry, now: GO)
@@ -224,7 +226,7 @@ class World:
         """Load the rules of an origin, or ask for them."""
         assert host_key_of(need.origin + "/") == need.host
         if self.load(need.origin):
-            self.frontier.wake(need.host, now=self.now)
+            self.wake(need.host)
         else:
             self.request(need.origin)
 
@@ -241,12 +243,20 @@ class World:
             self.finished.append(start.item)
         else:
             self.robots_answered(start.item)
+        self._done(start)
+
+    def wake(self, host: str) -> None:
+        self.frontier.wake(self.hosts.get(host), now=self.now)
+
+    def _done(self, start: InFlight) -> None:
+        start.host.end(start.item.kind)
         self.frontier.done(start, now=self.now)
+        self.hosts.release(start.host)
 
     def robots_answered(self, request: RobotsRequest) -> None:
         """The rules of the origin are known: its pages may be judged again."""
         self.fetching.discard(request.origin)
-        self.frontier.wake(host_key_of(request.origin + "/"), now=self.now)
+        self.wake(host_key_of(request.origin + "/"))
 
     def retry(self, start: InFlight, due: float) -> None:
         assert isinstance(start.item, Entry)
@@ -254,7 +264,7 @@ class World:
         self.politeness.report(start.permit, Response(503, 0.01), now=self.now)
         self.frontier.put_back(start.item, due)
         self.retries.add(start.item.seq)
-        self.frontier.done(start, now=self.now)
+        self._done(start)
 
     def commit(self) -> None:
         self.store.remove(self.finished)

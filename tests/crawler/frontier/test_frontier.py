@@ -148,7 +148,7 @@ def test_line_of_a_group_that_was_paused_is_not_forgotten() -> None:
     asleep = world.frontier.snapshot(0.0).asleep
     world.politeness.group("a.x").is_paused = False
     for host in ("b.x", "c.x"):
-        world.frontier.wake(host, now=0.0)
+        world.wake(host)
 
     assert asleep == 2
     assert world.run() == "G0:a.x/1 G0:b.x/2 G0:c.x/3"
@@ -387,7 +387,7 @@ def test_a_host_without_rules_sleeps_and_is_named_once() -> None:
     first = world.frontier.take(0.0, world.judge)
     second = world.frontier.take(0.0, world.judge)
     asleep = world.frontier.snapshot(0.0).asleep
-    world.frontier.wake("a", now=3.0)
+    world.wake("a")
     third = world.frontier.take(3.0)
 
     assert first.unknown == [("a", "https://a")]
@@ -439,7 +439,7 @@ def test_redirected_robots_goes_before_pages_that_wait_for_it() -> None:
     world.run(until=3.0)
     before_wake = world.next_due()
     is_known = True
-    world.frontier.wake("a", now=3.0)
+    world.wake("a")
 
     assert not is_own_robots(request)
     assert before_wake is None
@@ -468,7 +468,7 @@ def test_host_that_is_woken_still_waits_for_its_own_robots() -> None:
     world.offer("a", 5, 5)
     (own,) = world.take()
 
-    world.frontier.wake("a", now=0.0)
+    world.wake("a")
     world.frontier.request(RobotsRequest("https://a/moved", "a", "http://b", hops=1), now=0.0)
     woken = world.take()
     world.judge = lambda entry, now: GO
@@ -554,7 +554,7 @@ def test_paused_host_sleeps_until_it_is_woken() -> None:
     next_due = world.frontier.next_due(0.0)
     politeness.group("a").is_paused = False
     world.now = 7.0
-    world.frontier.wake("a", now=7.0)
+    world.wake("a")
 
     assert (asleep, next_due) == (1, None)
     assert world.run() == "G7:a/1"

@@ -100,7 +100,7 @@ class Crawl(RuleBasedStateMachine):
     @rule(host=HOSTS)
     def let_go(self, host: str) -> None:
         self.held_until.pop(host, None)
-        self.world.frontier.wake(host, now=self.world.now)
+        self.world.wake(host)
 
     @rule(host=HOSTS, is_stored=st.booleans())
     def expire(self, host: str, *, is_stored: bool) -> None:
@@ -137,7 +137,7 @@ class Crawl(RuleBasedStateMachine):
     def revive(self, host: str) -> None:
         self.set_paused(host, is_paused=False)
         for name in NAMES:
-            self.world.frontier.wake(name, now=self.world.now)
+            self.world.wake(name)
 
     def set_paused(self, host: str, *, is_paused: bool) -> None:
         self.world.politeness.group(host).is_paused = is_paused
@@ -156,7 +156,7 @@ class Crawl(RuleBasedStateMachine):
         self.held_until.clear()
         for host in NAMES:
             self.set_paused(host, is_paused=False)
-            world.frontier.wake(host, now=world.now)
+            world.wake(host)
         for _ in range(2000):
             world.take()
             for start in list(world.under_way):

@@ -17,7 +17,8 @@ from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.model import Need
-    from mannerly.crawler.model import InFlight, Judgement, RobotsRecord
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Judgement, RobotsRecord
 
 # What a server says when it is asked for a robots.txt: (status, body, Location).
 Answer = tuple[int | None, bytes, str | None]
@@ -51,7 +52,7 @@ class Web(World):
             if self.robots.needs(need.origin, self.now):
                 self.frontier.request(self.robots.request(need.origin), now=self.now)
                 return
-        self.frontier.wake(need.host, now=self.now)
+        self.wake(need.host)
 
     def obey(self, learned: Learned) -> None:
         self.records[learned.origin] = learned.record
@@ -91,14 +92,14 @@ class Web(World):
             own = request_for(origin)
             if self.frontier.unrequest(own):
                 self.robots.withdrawn(own)
-                self.frontier.wake(own.host, now=self.now)
+                self.wake(own.host)
         follows = self.robots.answered(request, answer, self.records, self.time)
         if isinstance(follows, RobotsRequest):
             self.frontier.request(follows, now=self.now)
             return
         for learned in follows:
             self.obey(learned)
-            self.frontier.wake(learned.host, now=self.now)
+            self.wake(learned.host)
 
     def offer_url(self, url: str) -> None:
         host = host_key_of(url)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mannerly.crawler.frontier.heap import HostHeap
-from mannerly.crawler.frontier.window import HostQueue
 from mannerly.crawler.frontier.windows import Windows
+from mannerly.crawler.host.host import Host
+from mannerly.crawler.host.queue import HostQueue
 from mannerly.crawler.model import Entry, RobotsRequest
 
 
@@ -38,7 +39,7 @@ def test_window_and_disk_together_are_one_sorted_queue(events: list[int | None],
 
             assert first == waiting[0]
         queue.check()
-        assert len(queue) <= room
+        assert queue.in_memory <= room
 
 
 def test_robots_then_retries_then_the_window() -> None:
@@ -61,16 +62,16 @@ def test_robots_then_retries_then_the_window() -> None:
 
 def test_queue_describes_itself() -> None:
     """What an operator sees in a debugger is enough to know the state."""
-    queue = HostQueue("a", on_disk=3)
+    queue = Host("a", on_disk=3)
     queue.push_retry(entry(1))
 
-    assert repr(queue) == "<HostQueue a idle, 1 here, 3 there>"
+    assert repr(queue) == "<Host a unscheduled, 1 here, 3 there>"
 
 
 def test_heap_brings_hosts_forward_but_never_puts_them_off() -> None:
     """The earliest instant that was ever agreed on counts, and equals go in order of asking."""
     heap = HostHeap()
-    a, b, c = (HostQueue(name) for name in "abc")
+    a, b, c = (Host(name) for name in "abc")
     heap.put(a, 5.0)
     heap.put(b, 3.0)
     heap.put(c, 3.0)
@@ -86,7 +87,7 @@ def test_heap_brings_hosts_forward_but_never_puts_them_off() -> None:
 def test_heap_serves_an_earlier_instant_between_two_hosts_of_one_line() -> None:
     """Who is put before everybody goes next, and nobody of the line is passed over for it."""
     heap = HostHeap()
-    a, b, c, d = (HostQueue(name) for name in "abcd")
+    a, b, c, d = (Host(name) for name in "abcd")
     for queue in (a, b, c):
         heap.put(queue, 5.0)
     first = heap.pop_due(5.0)
@@ -103,7 +104,7 @@ def test_heap_serves_an_earlier_instant_between_two_hosts_of_one_line() -> None:
 def test_heap_keeps_its_waste_small() -> None:
     """A host that is brought forward a thousand times leaves no thousand places behind."""
     heap = HostHeap()
-    queue = HostQueue("a")
+    queue = Host("a")
 
     for step in range(1000):
         heap.put(queue, 1000.0 - step)
@@ -117,7 +118,7 @@ def test_heap_keeps_its_waste_small() -> None:
 def test_heap_counts_who_is_due_without_the_dead() -> None:
     """Removed hosts and old places do not count, and counting stops where it is told to."""
     heap = HostHeap()
-    queues = [HostQueue(str(number)) for number in range(50)]
+    queues = [Host(str(number)) for number in range(50)]
     for number, queue in enumerate(queues):
         heap.put(queue, float(number))
     heap.remove(queues[3])
@@ -131,12 +132,12 @@ def test_heap_counts_who_is_due_without_the_dead() -> None:
 def test_windows_are_larger_while_few_urls_are_in_memory() -> None:
     """Where a read is a round trip; beyond the limit they are as large as elsewhere."""
     windows = Windows(2, memory_limit=100, roomy_limit=40)
-    queues = [HostQueue(name) for name in "abc"]
+    queues = [Host(name) for name in "abc"]
 
     for queue in queues:
         for seq in range(50):
             windows.add(queue, entry(seq))
 
-    assert [len(queue) for queue in queues] == [32, 8, 2]
+    assert [queue.in_memory for queue in queues] == [32, 8, 2]
     wanted = Windows(2, 100, roomy_limit=40).wanted(queues)
     assert [each.limit for each in wanted] == [32, 32, 2]

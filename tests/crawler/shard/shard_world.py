@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.events import Event, Events, Watched
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.model import Fetched, InFlight, Now, Request, RobotsRequest
+from mannerly.crawler.host.inflight import flight_of
+from mannerly.crawler.model import Fetched, Now, Request, RobotsRequest
 from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.leases import Leases
@@ -98,6 +99,7 @@ class ShardWorld:
         self.shard.commit(self.now)
 
     def wait(self, seconds: float) -> None:
+        self.shard.frontier.check()
         self.now = Now(self.now.mono + seconds, self.now.wall + seconds)
 
     def start(self, room: int = 99) -> list[Request]:
@@ -129,8 +131,3 @@ class ShardWorld:
 
     def told(self, kind: type) -> list[Any]:
         return [event for event in self.events if type(event) is kind]
-
-
-def flight_of(request: Request) -> InFlight:
-    assert request.flight is not None
-    return request.flight

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mannerly.crawler.events import RequestSent
+from mannerly.crawler.host.audit import Spacing, SpacingAudit, SpacingRule, announced_wait_s
+from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.shard.audit import Spacing, SpacingAudit, announced_wait_s
 from mannerly.politeness import Grant, Permit, Politeness, Response, Settings, events
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.model import NEVER
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 HOST = "a.example"
 WALL = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 FIXED = Settings(strategy="fixed", delay_s=0.5, max_rate="unlimited")
+
+
+def audit_of(settings: Settings) -> SpacingAudit:
+    return SpacingAudit(SpacingRule(settings))
 
 
 def permit(host: str, politeness: Politeness) -> Permit:
@@ -39,7 +44,7 @@ def early(audit: SpacingAudit, given: Permit, *instants: float) -> list[bool]:
 
 def test_a_request_closer_than_the_operators_minimum_is_early() -> None:
     """The first one has no gap; two per cent are allowed, as promised."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
 
     sent = [audit.sent(HOST, given, instant) for instant in (10.0, 10.5, 10.99, 11.47)]
 
@@ -50,7 +55,7 @@ def test_a_request_closer_than_the_operators_minimum_is_early() -> None:
 
 
 def crawl_delay(audit: SpacingAudit, _politeness: Politeness, _given: Permit) -> None:
-    audit.robots(HOST, 7.0)
+    audit.robots(7.0)
 
 
 def learned_pace(_audit: SpacingAudit, politeness: Politeness, _given: Permit) -> None:
@@ -69,7 +74,7 @@ def test_a_request_closer_than_any_gap_in_force_is_early(
 ) -> None:
     """What robots.txt, the strategy or the server says is compared with, each by itself."""
     settings = Settings(strategy="learned", start_delay_s=0.2, seed=1)
-    audit, politeness = SpacingAudit(settings), Politeness(settings)
+    audit, politeness = audit_of(settings), Politeness(settings)
     given = permit(HOST, politeness)
     before = early(audit, given, 0.0, 0.2)
 
@@ -85,7 +90,7 @@ def test_a_request_closer_than_any_gap_in_force_is_early(
 def test_a_maximum_rate_is_a_gap() -> None:
     """Four requests a second are a quarter of a second apart."""
     settings = Settings(strategy="fixed", start_delay_s=0.01, min_delay_s=0.0, max_rate=4.0)
-    audit, given = SpacingAudit(settings), permit(HOST, Politeness(settings))
+    audit, given = audit_of(settings), permit(HOST, Politeness(settings))
 
     assert early(audit, given, 0.0, 0.25, 0.45) == [False, False, True]
 
@@ -113,8 +118,8 @@ def test_a_maximum_rate_is_a_gap() -> None:
 )
 def test_a_request_inside_a_retry_after_is_early(headers: dict[str, str], wait_s: float) -> None:
     """It is read by the audit's own parser, and to the second."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
-    audit.refused(HOST, headers, 100.0, WALL)
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
+    audit.refused(headers, 100.0, WALL)
     instants = [100.0 + share * min(wait_s, 1e6) for share in (0.5, 0.9, 1.0)]
 
     assert announced_wait_s(headers, WALL) == wait_s
@@ -126,7 +131,7 @@ def test_a_request_inside_a_retry_after_is_early(headers: dict[str, str], wait_s
 
 def test_a_request_to_an_open_breaker_is_early() -> None:
     """It says itself until when it is open; a probe after that is not early."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
     audit.heard(events.Opened(HOST, 0.0, 60.0, 1))
 
     while_open = early(audit, given, 59.0)
@@ -138,8 +143,8 @@ def test_a_request_to_an_open_breaker_is_early() -> None:
 
 def test_a_host_that_the_operator_revived_may_be_contacted() -> None:
     """An unreadable Retry-After lasts for ever, but for the operator's word."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
-    audit.blocked(HOST, inf)
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
+    audit.blocked(inf)
     before = early(audit, given, 1.0)
 
     audit.heard(events.Revived(HOST, 2.0))
@@ -149,13 +154,13 @@ def test_a_host_that_the_operator_revived_may_be_contacted() -> None:
 
 def test_forgotten_rules_do_not_hold_any_more() -> None:
     """`host forget` and a robots.txt without a Crawl-delay end one."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
-    audit.robots(HOST, 10.0)
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
+    audit.robots(10.0)
     audit.sent(HOST, given, 0.0)
-    audit.unlearned(HOST)
+    audit.unlearned()
     after_forget = early(audit, given, 1.0)
-    audit.robots(HOST, 10.0)
-    audit.robots(HOST, None)
+    audit.robots(10.0)
+    audit.robots(None)
 
     assert (after_forget, early(audit, given, 2.0)) == ([False], [False])
 
@@ -165,24 +170,23 @@ def test_a_capped_crawl_delay_is_compared_as_capped() -> None:
     settings = Settings(
         strategy="fixed", delay_s=0.5, max_crawl_delay_s=5.0, long_crawl_delay="cap"
     )
-    audit, given = SpacingAudit(settings), permit(HOST, Politeness(settings))
-    audit.robots(HOST, 1e9)
+    audit, given = audit_of(settings), permit(HOST, Politeness(settings))
+    audit.robots(1e9)
 
     assert early(audit, given, 0.0, 5.0, 9.0) == [False, False, True]
 
 
 def test_the_smallest_gap_is_kept_with_the_gap_in_force() -> None:
     """So are the early ones and the waits that were asked for, from run to run."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
-    nothing = audit.noted(HOST)
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
+    nothing = audit.noted
     early(audit, given, 0.0, 0.6, 1.5, 1.6)
-    audit.refused(HOST, {"retry-after": "3"}, 1.6, 0.0)
+    audit.refused({"retry-after": "3"}, 1.6, 0.0)
     early(audit, given, 2.6)
-    noted = audit.noted(HOST)
+    noted = audit.noted
 
-    later = SpacingAudit(FIXED)
+    later = audit_of(FIXED)
     later.recall(
-        HOST,
         HostRecord(
             HOST,
             smallest_gap_s=noted.smallest_gap_s,
@@ -196,16 +200,19 @@ def test_the_smallest_gap_is_kept_with_the_gap_in_force() -> None:
 
     assert nothing == Spacing()
     assert noted == Spacing(pytest.approx(0.1), 0.5, 1.6, 2, 1, 1)
-    assert later.noted(HOST) == noted._replace(smallest_at=NEVER)
+    assert later.noted == noted._replace(smallest_at=NEVER)
 
 
 def test_hosts_of_one_budget_are_checked_together() -> None:
     """The gap counts between hosts that share a budget, and not between others."""
     settings = Settings(enabled=False, group_by="site")
-    politeness, audit = Politeness(settings), SpacingAudit(settings)
-    hosts = ("www.a.example", "blog.a.example", "www.b.example")
+    politeness = Politeness(settings)
+    hosts = Hosts(settings, politeness.key)
+    names = ("www.a.example", "blog.a.example", "www.b.example")
 
-    sent = [audit.sent(host, permit(host, politeness), 1.0) for host in hosts]
+    sent = [
+        hosts.budget(hosts.key(name)).sent(name, permit(name, politeness), 1.0) for name in names
+    ]
 
     assert [(each.host, each.gap_s, each.is_early) for each in sent] == [
         ("www.a.example", None, False),
@@ -217,9 +224,9 @@ def test_hosts_of_one_budget_are_checked_together() -> None:
 def test_the_longest_crawl_delay_of_a_group_holds() -> None:
     """A second host without one does not end the first one's."""
     settings = Settings(strategy="fixed", delay_s=0.5, group_by="site")
-    audit, given = SpacingAudit(settings), permit("www.a.example", Politeness(settings))
-    audit.robots("a.example", 5.0)
-    audit.robots("a.example", None)
+    audit, given = audit_of(settings), permit("www.a.example", Politeness(settings))
+    audit.robots(5.0, is_grouped=True)
+    audit.robots(None, is_grouped=True)
 
     sent = [audit.sent("www.a.example", given, instant) for instant in (0.0, 4.0)]
 
@@ -228,11 +235,10 @@ def test_the_longest_crawl_delay_of_a_group_holds() -> None:
 
 def test_a_forgotten_budget_begins_anew() -> None:
     """The politeness core forgets only what is idle, so any gap is over."""
-    audit, given = SpacingAudit(FIXED), permit(HOST, Politeness(FIXED))
+    audit, given = audit_of(FIXED), permit(HOST, Politeness(FIXED))
     audit.sent(HOST, given, 1.0)
 
-    audit.forget(HOST)
-    audit.forget("never.met")
+    audit.forget()
 
     assert audit.sent(HOST, given, 1.1).gap_s is None
 
@@ -240,6 +246,6 @@ def test_a_forgotten_budget_begins_anew() -> None:
 def test_bursts_that_the_operator_allowed_are_not_early() -> None:
     """A bucket of five may be emptied at once where there is no minimum delay."""
     settings = Settings(strategy="aimd", min_delay_s=0.0, aimd_burst=5, max_rate="unlimited")
-    audit, given = SpacingAudit(settings), permit(HOST, Politeness(settings))
+    audit, given = audit_of(settings), permit(HOST, Politeness(settings))
 
     assert early(audit, given, 0.0, 0.0, 0.0) == [False] * 3

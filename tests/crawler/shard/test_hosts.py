@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+from mannerly.crawler.host.hosts import Hosts
+from mannerly.crawler.host.records import HostRecords
+from mannerly.crawler.host.remembering import LONGEST_UNSURE_S
 from mannerly.crawler.model import Candidate, HostRecord, Now
-from mannerly.crawler.shard.audit import SpacingAudit
-from mannerly.crawler.shard.hosts import HostRecords
-from mannerly.crawler.shard.remembering import LONGEST_UNSURE_S
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings
 from mannerly.politeness.breaker import BreakerState
+
+if TYPE_CHECKING:
+    from mannerly.crawler.host.host import Host
 
 HOST = "a.example"
 WALL = 1_800_000_000.0
@@ -25,18 +30,61 @@ def known_store() -> MemoryStore:
     return store
 
 
+class Records:
+    """The records of a shard, by the names of its hosts."""
+
+    def __init__(self, store: MemoryStore, politeness: Politeness, **options: Any) -> None:
+        key_of = politeness.key if politeness.settings.group_by != "host" else None
+        self.hosts = Hosts(politeness.settings, key_of)
+        self._records = HostRecords(self.hosts, store, politeness, **options)
+        self.changes = self._records.changes
+        self.committed = self._records.committed
+        self.evicted = self._records.evicted
+        self.give_up = self._records.give_up
+
+    @property
+    def known(self) -> list[str]:
+        return [host.name for host in self.hosts if host.budget is not None]
+
+    def host(self, name: str) -> Host:
+        host = self.hosts.get(name)
+        assert host is not None
+        return host
+
+    def recall(self, name: str, now: Now) -> None:
+        self._records.recall(self.hosts.meet(name), now)
+
+    def remind(self, record: HostRecord, now: Now) -> None:
+        self._records.remind(self.host(record.host), record, now)
+
+    def count(self, name: str, now: Now, **counts: Any) -> None:
+        self._records.count(self.host(name), now, **counts)
+
+    def revive(self, name: str, now: Now) -> None:
+        self._records.revive(self.host(name), now)
+
+    def unlearn(self, name: str, now: Now) -> None:
+        self._records.unlearn(self.host(name), now)
+
+    def given_up(self, name: str) -> str | None:
+        return self.host(name).given_up
+
+    def failures_in_a_row(self, name: str) -> int:
+        counts = self.host(name).counts
+        return 0 if counts is None else counts.failures_in_a_row
+
+
 def records_of(
     store: MemoryStore, *, is_resumed: bool, boot: str = BOOT
-) -> tuple[HostRecords, Politeness]:
+) -> tuple[Records, Politeness]:
     politeness = Politeness(Settings(seed=1), remember=True)
     return made(store, politeness, is_resumed=is_resumed, boot=boot), politeness
 
 
 def made(
     store: MemoryStore, politeness: Politeness, *, is_resumed: bool, boot: str = BOOT
-) -> HostRecords:
-    audit = SpacingAudit(politeness.settings)
-    return HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot)
+) -> Records:
+    return Records(store, politeness, is_resumed=is_resumed, boot=boot)
 
 
 def refused_store(**headers: str) -> MemoryStore:
@@ -212,10 +260,11 @@ def test_counts_of_a_forgotten_host_are_still_written() -> None:
     records.recall(HOST, Now(0.0, WALL))
     records.count(HOST, Now(0.0, WALL), fetched=3)
 
-    records.forget(HOST)
+    records.evicted(HOST)
     changes = records.changes(Now(1.0, WALL + 1.0))
     records.committed()
 
+    assert len(records.hosts) == 0
     assert [(record.host, record.fetched) for record in changes] == [(HOST, 3)]
     assert records.changes(Now(2.0, WALL + 2.0)) == []
 
@@ -225,7 +274,7 @@ def test_a_host_that_comes_back_before_the_commit_keeps_its_counts() -> None:
     records, _ = records_of(known_store(), is_resumed=False)
     records.recall(HOST, Now(0.0, WALL))
     records.count(HOST, Now(0.0, WALL), fetched=3)
-    records.forget(HOST)
+    records.evicted(HOST)
 
     records.recall(HOST, Now(1.0, WALL + 1.0))
     records.count(HOST, Now(0.0, WALL + 1.0), fetched=2)
@@ -261,7 +310,7 @@ def test_a_group_that_is_given_up_takes_its_hosts_along() -> None:
     given_up = records.give_up("a.example", "it fails", Now(0.0, WALL))
     records.recall("blog.a.example", Now(1.0, WALL + 1.0))
 
-    assert given_up == ["www.a.example", "shop.a.example"]
+    assert [host.name for host in given_up] == ["www.a.example", "shop.a.example"]
     assert {host: records.given_up(host) for host in records.known} == {
         "www.a.example": "it fails",
         "shop.a.example": "it fails",
@@ -278,9 +327,10 @@ def test_all_hosts_of_a_forgotten_group_leave_memory() -> None:
         records.recall(host, Now(0.0, WALL))
         records.count(host, Now(0.0, WALL), fetched=1)
 
-    records.forget("a.example")
+    records.evicted("a.example")
+    records.hosts.check()
 
-    assert list(records.known) == ["www.b.example"]
+    assert records.known == ["www.b.example"]
     assert {record.host for record in records.changes(Now(1.0, WALL))} == {
         "www.a.example",
         "shop.a.example",

@@ -10,28 +10,51 @@ from virtual.crawl import simulate_crawl
 from virtual.servers import Faults
 from virtual.web import GeneratedWeb
 
+from mannerly.crawler.host.counts import HostCounts
+from mannerly.crawler.host.hosts import Hosts
+from mannerly.crawler.host.inflight import Flights, InFlight, Stage
 from mannerly.crawler.kinds import Kind
-from mannerly.crawler.model import Entry, InFlight, RobotsRequest, Stage
+from mannerly.crawler.model import Entry, RobotsRequest
 from mannerly.crawler.runtime.engine import TICK_S, Engine
-from mannerly.crawler.shard.inflight import Flights
 from mannerly.politeness import Grant, Politeness, Settings
 
 if TYPE_CHECKING:
     from virtual.fetcher import FakeFetcher
 
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.shard.shard import Shard
 
 POLITENESS = Politeness(Settings(enabled=False))
 SHARD = 3
 
 
-def flight(kind: Kind = Kind.PAGE, host: str = "a.example") -> InFlight:
+class Known:
+    """The flights of a shard, and its hosts."""
+
+    def __init__(self) -> None:
+        self.hosts = Hosts()
+        self.flights = Flights(SHARD, self.hosts)
+
+    def host(self, name: str = "a.example") -> Host:
+        host = self.hosts.meet(name)
+        if host.budget is None:
+            host.counts = HostCounts()
+            self.hosts.join(host)
+        return host
+
+    def flight(self, kind: Kind = Kind.PAGE, host: str = "a.example") -> InFlight:
+        return flight(self.host(host), kind)
+
+
+def flight(known: Host, kind: Kind = Kind.PAGE) -> InFlight:
+    host = known.name
     decision = POLITENESS.reserve(host, now=0.0)
     assert isinstance(decision, Grant)
     if kind is Kind.ROBOTS:
         origin = f"https://{host}"
-        return InFlight(RobotsRequest(f"{origin}/robots.txt", host, origin), decision.permit)
-    return InFlight(Entry(1, f"https://{host}/", host, 0, 0, None, 0, kind), decision.permit)
+        return InFlight(RobotsRequest(f"{origin}/robots.txt", host, origin), decision.permit, known)
+    entry = Entry(1, f"https://{host}/", host, 0, 0, None, 0, kind)
+    return InFlight(entry, decision.permit, known)
 
 
 def counts(flights: Flights) -> tuple[int, ...]:
@@ -47,7 +70,8 @@ def counts(flights: Flights) -> tuple[int, ...]:
 
 def test_a_page_is_counted_at_every_stage() -> None:
     """It counts until it is committed; what is on the wire ends with the answer."""
-    flights, page = Flights(SHARD), flight()
+    known = Known()
+    flights, page = known.flights, known.flight()
     steps = [counts(flights)]
 
     for step in (flights.begin, flights.sent, flights.answered, flights.read):
@@ -75,59 +99,68 @@ def test_a_page_is_counted_at_every_stage() -> None:
 @pytest.mark.parametrize("stage", [Stage.GRANTED, Stage.SENT])
 def test_a_request_without_a_result_leaves_no_trace(stage: Stage) -> None:
     """Put back, cancelled, or a robots.txt: wherever it was, nothing of it is counted after."""
-    flights, requests = Flights(0), [flight(), flight(Kind.ROBOTS), flight(Kind.SITEMAP)]
+    known = Known()
+    flights, host = known.flights, known.host()
+    requests = [known.flight(kind) for kind in (Kind.PAGE, Kind.ROBOTS, Kind.SITEMAP)]
     for each in requests:
         flights.begin(each)
         if stage is Stage.SENT:
             flights.sent(each)
-    before = (counts(flights), flights.robots, flights.pages_of("a.example"))
+    before = (counts(flights), flights.robots, host.pages)
 
     for each in requests:
         flights.end(each)
 
     assert before == ((3, 0, 0, 3, 3), 1, 1)
     assert (counts(flights), flights.robots) == ((0, 0, 0, 0, 0), 0)
-    assert flights.pages_of("a.example") == 0
-    assert not flights.is_connecting("a.example")
+    assert (host.under_way, host.pages, host.sitemap_use.under_way) == (0, 0, 0)
+    assert not flights.hosts
+    assert host.budget is not None
+    assert not host.budget.is_connecting
 
 
 def test_pages_of_a_host_count_until_they_have_a_result() -> None:
     """--max-per-host asks for them; sitemaps and robots.txt are no pages."""
-    flights = Flights(0)
-    pages = [flight(), flight(), flight(host="b.example")]
-    for each in (*pages, flight(Kind.SITEMAP), flight(Kind.ROBOTS)):
+    known = Known()
+    flights = known.flights
+    pages = [known.flight(), known.flight(), known.flight(host="b.example")]
+    for each in (*pages, known.flight(Kind.SITEMAP), known.flight(Kind.ROBOTS)):
         flights.begin(each)
-    under_way = [flights.pages_of(host) for host in ("a.example", "b.example", "c.example")]
+    under_way = [known.host(name).pages for name in ("a.example", "b.example", "c.example")]
 
     flights.read(pages[0])
-    being_read = flights.pages_of("a.example")
+    being_read = known.host().pages
     flights.settle(pages[0])
     flights.end(pages[1])
 
     assert under_way == [2, 1, 0]
     assert being_read == 2
-    assert flights.pages_of("a.example") == 0
+    assert known.host().pages == 0
 
 
 def test_a_budget_connects_until_its_latest_request_has_left() -> None:
     """An earlier one that leaves, or comes back, says nothing about the latest."""
-    flights, first, latest = Flights(0), flight(), flight()
+    known = Known()
+    flights, budget = known.flights, known.host().budget
+    first, latest = known.flight(), known.flight()
+    assert budget is not None
     flights.begin(first)
     flights.begin(latest)
 
-    seen = [flights.is_connecting("a.example")]
+    seen = [budget.is_connecting]
     flights.sent(first)
     flights.answered(first)
-    seen.append(flights.is_connecting("a.example"))
+    seen.append(budget.is_connecting)
     flights.answered(latest)  # faster than its own "sent"
-    seen += [flights.is_connecting("a.example"), flights.is_connecting("b.example")]
+    seen.append(budget.is_connecting)
 
-    assert seen == [True, True, False, False]
+    assert seen == [True, True, False]
 
 
 def test_a_request_and_all_of_them_describe_themselves() -> None:
     """What an operator sees in a debugger is enough to know the state."""
-    flights, page = Flights(0), flight()
+    known = Known()
+    flights, page = known.flights, known.flight()
     flights.begin(page)
     flights.sent(page)
 

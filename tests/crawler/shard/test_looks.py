@@ -49,7 +49,9 @@ def test_paused_host_has_no_instant() -> None:
     world = ShardWorld("https://a.example/1", "https://a.example/2", watched=Watched.HOSTS)
     world.pass_robots()
     world.parts.politeness.pause("a.example", now=world.now.mono)
-    world.parts.paused_hosts.add("a.example")
+    host = world.parts.hosts.get("a.example")
+    assert host is not None
+    world.parts.hosts.pause(host)
     world.wait(1.0)
     world.start()
 

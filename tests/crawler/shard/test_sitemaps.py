@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
 
 from mannerly.crawler import events as told
+from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, Entry, RobotsRequest
 from mannerly.crawler.shard.lists import SLICE
@@ -90,15 +91,17 @@ def test_an_endless_index_ends_at_the_limit() -> None:
 
 def test_the_bytes_of_sitemaps_are_limited() -> None:
     """A host whose sitemaps are large gets fewer of them, and queued ones are not fetched."""
-    quota = SitemapQuota(500, max_bytes=1000)
+    hosts = Hosts()
+    host, other = hosts.meet("a.example"), hosts.meet("b.example")
+    quota = SitemapQuota(hosts, 500, max_bytes=1000)
     first = quota.take(sitemap(f"{A}/1.xml", None))
 
-    quota.fetched("a.example", 1000)
+    quota.fetched(host, 1000)
 
     assert first is not None
     assert quota.take(sitemap(f"{A}/2.xml", None)) is None
-    assert quota.is_spent("a.example")
-    assert not quota.is_spent("b.example")
+    assert quota.is_spent(host)
+    assert not quota.is_spent(other)
 
 
 def test_sitemaps_come_later_the_more_there_are() -> None:

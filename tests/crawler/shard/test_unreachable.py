@@ -8,7 +8,7 @@ from tests.crawler.shard.shard_world import ShardWorld, brisk
 from mannerly.crawler import events as told
 from mannerly.crawler.control import HostPause
 from mannerly.crawler.inspection.reasons import error_words
-from mannerly.crawler.shard.unreachable import TRIES
+from mannerly.crawler.shard.unreachable import TRIES, press
 from mannerly.politeness.model import ErrorKind
 
 PAGE = "https://a.example/"
@@ -70,7 +70,7 @@ def test_a_host_whose_pages_can_be_fetched_is_not_given_up_for_its_robots() -> N
 
     for _ in range(TRIES + 1):
         world.parts.robots.forget("https://a.example")
-        world.parts.unreachable.press(world.parts, world.now)
+        press(world.parts, world.now)
         for request in world.start():
             is_robots = request.url.endswith("/robots.txt")
             world.answer(request, 200, error=ErrorKind.DNS if is_robots else None)

@@ -1,7 +1,7 @@
 """Schedule hosts, not workers: choose the next host that is due, and its next URL.
 
                  add, load                        Taken.refills, refill
-    INACTIVE ───────────────► HEAP ──turn──► window empty? HUNGRY ──► HEAP
+    INACTIVE ───────────────► HEAP ──turn──► window empty? NEEDS_REFILL ──► HEAP
     (a name and a count)       ▲   ──turn──► judged, granted: handed out ──► HEAP at ready_at
                                │                 only a report can help: BUSY
                                │                 too many robots.txt under way: ROBOTS_LINE
@@ -43,26 +43,21 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import (
-    GO,
-    Drop,
-    InFlight,
-    Judgement,
-    Later,
-    RobotsRequest,
-    Unknown,
-)
+from mannerly.crawler.host.host import Place
+from mannerly.crawler.host.hosts import Hosts
+from mannerly.crawler.host.inflight import InFlight
+from mannerly.crawler.model import GO, Drop, Judgement, Later, RobotsRequest, Unknown
 from mannerly.politeness.model import Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .model import Dropped, FrontierSnapshot, Need, Taken
 from .places import Places
-from .window import HostQueue, Place
 from .windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry
     from mannerly.politeness.model import Decision, Instant
 
@@ -81,7 +76,8 @@ _COUNT_READY_UP_TO = 10_000
 _RETRIES_LOOKED_AT = 1_000
 _MANY = 1 << 30
 
-_IDLE, _HEAP, _BUSY, _ASLEEP = Place.IDLE, Place.HEAP, Place.BUSY, Place.ASLEEP
+_UNSCHEDULED, _IDLE, _HEAP = Place.UNSCHEDULED, Place.IDLE, Place.HEAP
+_BUSY, _ASLEEP, _NEEDS_REFILL = Place.BUSY, Place.ASLEEP, Place.NEEDS_REFILL
 
 
 def everything_goes(_entry: Entry, _now: Instant) -> Judgement:
@@ -94,6 +90,7 @@ class Frontier:
 
     Args:
         politeness: grants the slots.
+        hosts: the registry of the shard.
         per_host_window: entries of one host kept in memory.
         heap_limit: hosts in the scheduler; the others wait in line for a place.
         memory_limit: entries in all windows; past it, a host gets one at a time.
@@ -103,6 +100,7 @@ class Frontier:
     def __init__(
         self,
         politeness: Pacing,
+        hosts: Hosts | None = None,
         *,
         per_host_window: int = 64,
         heap_limit: int = 500_000,
@@ -113,15 +111,14 @@ class Frontier:
             raise ValueError("every limit of the frontier must be 1 or more")
         self._politeness = politeness
         self._windows = Windows(per_host_window, memory_limit, roomy_limit)
-        self._places = Places(heap_limit, self._is_out)
+        self._hosts = hosts = Hosts() if hosts is None else hosts
+        self._places = Places(hosts, heap_limit, self._is_out)
         self._to_heap = self._places.to_heap
         self._retries: RetryQueue[Entry] = RetryQueue()
-        self._awaited: set[str] = set()  # hosts whose own robots.txt is on its way
 
     def __repr__(self) -> str:
         places = self._places
-        hosts, inactive = len(places.hosts), len(places.inactive)
-        return f"<Frontier {hosts} + {inactive} hosts, {self.queued} queued>"
+        return f"<Frontier {places.scheduled} + {len(places.inactive)} hosts, {self.queued} queued>"
 
     @property
     def queued(self) -> int:
@@ -131,12 +128,7 @@ class Frontier:
     @property
     def active_hosts(self) -> int:
         """Hosts in the scheduler."""
-        return len(self._places.hosts)
-
-    def queued_of(self, host: str) -> int:
-        """Return how many URLs of a host that is in the scheduler wait, in memory and on disk."""
-        queue = self._places.hosts.get(host)
-        return 0 if queue is None else len(queue) + queue.on_disk
+        return self._places.scheduled
 
     # ------------------------------------------------------------------ in
 
@@ -145,33 +137,33 @@ class Frontier:
 
         Hosts that are known keep what they have, so this may be called again at any time.
         """
-        places = self._places
-        for host, count in hosts:
-            if host in places.hosts or host in places.inactive:
+        places, known = self._places, self._hosts.get
+        for name, count in hosts:
+            host = known(name)
+            if name in places.inactive or (host is not None and host.place is not _UNSCHEDULED):
                 continue
             self._windows.queued += count
             if places.is_full:
-                places.inactive.add(host, count)
+                places.inactive.add(name, count)
             else:
-                places.hosts[host] = queue = HostQueue(host, count)
-                self._to_heap(queue, now)
+                self._to_heap(places.schedule(name, count), now)
 
     def add(self, entries: Iterable[Entry], *, now: Instant) -> None:
         """Take in entries that were just queued in the store."""
-        places = self._places
-        hosts, inactive, windows = places.hosts, places.inactive, self._windows
+        places, known = self._places, self._hosts.get
+        inactive, windows = places.inactive, self._windows
         for entry in entries:
-            host = entry.host
-            queue = hosts.get(host)
-            if queue is None:
-                if places.is_full or host in inactive:
-                    inactive.add(host, 1)
+            name = entry.host
+            host = known(name)
+            if host is None or host.place is _UNSCHEDULED:
+                if places.is_full or name in inactive:
+                    inactive.add(name, 1)
                     windows.queued += 1
                     continue
-                queue = hosts[host] = HostQueue(host)
-            windows.add(queue, entry)
-            if queue.place is _IDLE:
-                self._to_heap(queue, now)
+                host = places.schedule(name)
+            windows.add(host, entry)
+            if host.place is _IDLE:
+                self._to_heap(host, now)
 
     def put_back(self, entry: Entry, due: Instant) -> None:
         """Hand out this entry again, from `due` on and ahead of its host's window."""
@@ -180,15 +172,15 @@ class Frontier:
 
     def request(self, request: RobotsRequest, *, now: Instant) -> None:
         """Send a request for a robots.txt at its host's next turn. It is not judged."""
-        queue = self._places.active(request.host)
-        queue.push_robots(request)
-        if queue.place is _IDLE or queue.place is _ASLEEP:
-            self._to_heap(queue, now)
+        host = self._places.schedule(request.host)
+        host.push_robots(request)
+        if host.place is _IDLE or host.place is _ASLEEP:
+            self._to_heap(host, now)
 
     def unrequest(self, request: RobotsRequest) -> bool:
         """Take back a request for a robots.txt; return False if it was sent already."""
-        queue = self._places.hosts.get(request.host)
-        return queue is not None and queue.pull_robots(request)
+        host = self._hosts.get(request.host)
+        return host is not None and host.pull_robots(request)
 
     # ------------------------------------------------------------------ out
 
@@ -212,39 +204,39 @@ class Frontier:
         while looks > 0 and len(starts) < room:
             # A host in the robots line has had its turn already, so it goes first.
             if places.robots_line and robots_room > 0:
-                queue: HostQueue | None = places.robots_line.popleft()
+                host: Host | None = places.robots_line.popleft()
             else:
-                queue = places.heap.pop_due(now)
-            if queue is None:
+                host = places.heap.pop_due(now)
+            if host is None:
                 break
             before = len(starts)
-            looks -= 1 + self._turn(queue, now, judge, taken, may_ask_robots=robots_room > 0)
+            looks -= 1 + self._turn(host, now, judge, taken, may_ask_robots=robots_room > 0)
             if len(starts) > before and isinstance(starts[-1].item, RobotsRequest):
                 robots_room -= 1
-        if places.hungry:
-            hungry = islice(places.hungry.values(), _REFILLS_PER_TAKE)
-            taken.refills.extend(self._windows.wanted(hungry))
+        if places.need_refill:
+            taken.refills.extend(
+                self._windows.wanted(islice(places.need_refill, _REFILLS_PER_TAKE))
+            )
         return taken
 
     def done(self, flight: InFlight, *, now: Instant) -> None:
         """A flight's permit was reported or cancelled: let the next one of its group go."""
-        permit, item = flight.permit, flight.item
+        permit, item, host = flight.permit, flight.item, flight.host
         assert permit.is_settled, "report or cancel the permit first"
-        queue = self._places.hosts.get(item.host)
         if isinstance(item, RobotsRequest) and item.hops == 0:
-            self._awaited.discard(item.host)
-            self.wake(item.host, now=now)
+            host.awaits_robots = False
+            self.wake(host, now=now)
         key = permit.host.key
         has_line = self._places.groups.has_line(key)
         # A host that is due already need not be moved to an earlier instant.
-        is_heaped = queue is not None and queue.due is not None and queue.due > now
+        is_heaped = host.due is not None and host.due > now
         if not has_line and not is_heaped:
             return
         ready = self._politeness.ready_at(item.host, now=now)
         if has_line and (ready < inf or permit.host.in_flight == 0):
             self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
-        if queue is not None and is_heaped and ready < inf:
-            self._places.heap.put(queue, ready)
+        if is_heaped and ready < inf:
+            self._places.heap.put(host, ready)
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
@@ -257,7 +249,7 @@ class Frontier:
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
         """Return when to call `take` again; None: after the next `done`, `add` or `wake`."""
         places = self._places
-        if places.hungry or (places.robots_line and robots_room > 0):
+        if places.need_refill or (places.robots_line and robots_room > 0):
             return now
         dues = (places.heap.next_due(), self._retries.next_due())
         earliest = min((due for due in dues if due is not None), default=None)
@@ -265,37 +257,37 @@ class Frontier:
 
     def refill(self, wanted: Refill, entries: Sequence[Entry], *, now: Instant) -> None:
         """Add entries that were read; fewer than wanted means that there are no more."""
-        queue = self._places.hungry.pop(wanted.host, None)
-        if queue is None:  # dropped since
+        host = self._hosts.get(wanted.host)
+        if host is None or host.place is not _NEEDS_REFILL:  # dropped since
             return
-        self._windows.refill(queue, entries, wanted.limit)
-        if queue.is_spent:
-            self._places.withdraw(queue, now)
+        self._windows.refill(host, entries, wanted.limit)
+        if host.is_spent:
+            self._places.withdraw(host, now)
         else:
-            self._to_heap(queue, now)
+            del self._places.need_refill[host]
+            self._to_heap(host, now)
 
     # ------------------------------------------------------------------ the operator
 
-    def wake(self, host: str, *, now: Instant, at: Instant | None = None) -> None:
+    def wake(self, host: Host | None, *, now: Instant, at: Instant | None = None) -> None:
         """Ask a host again that sleeps or waits: it was revived, or its rules or pace changed.
 
         It is asked at once, or at a later instant.
         """
-        queue = self._places.hosts.get(host)
-        if queue is None:
+        if host is None:  # nothing of it is queued
             return
-        if queue.place is _ASLEEP or queue.place is _HEAP:
-            self._to_heap(queue, now if at is None else at)
-        elif queue.place is _BUSY:  # more requests may be under way now
-            known = self._politeness.host(host)
+        if host.place is _ASLEEP or host.place is _HEAP:
+            self._to_heap(host, now if at is None else at)
+        elif host.place is _BUSY:  # more requests may be under way now
+            known = self._politeness.host(host.name)
             if known is not None:
                 self._places.call(known.host, now)
 
     def wake_all(self, *, now: Instant) -> None:
         """Ask every host again that waits for an instant or a request: the pace of all changed."""
-        for queue in list(self._places.hosts.values()):
-            if queue.place is _HEAP or queue.place is _BUSY:
-                self.wake(queue.host, now=now)
+        for host in self._hosts.scheduled:
+            if host.place is _HEAP or host.place is _BUSY:
+                self.wake(host, now=now)
 
     def drop_hosts(self, hosts: Collection[str], *, now: Instant) -> Dropped:
         """Forget what is queued for some hosts; what is in flight still has to be `done`.
@@ -305,28 +297,28 @@ class Frontier:
         """
         retries = self._retries.discard(lambda entry: entry.host in hosts)
         entries, requests = self._windows.drop(None, retries, 0)
-        for host in hosts:
-            queue = self._places.hosts.get(host)
-            dropped = self._windows.drop(queue, (), self._places.inactive.remove(host))
+        for name in hosts:
+            host = self._hosts.get(name)
+            dropped = self._windows.drop(host, (), self._places.inactive.remove(name))
             entries += dropped.entries
             requests += dropped.requests
-            if queue is not None:
-                self._places.withdraw(queue, now)
+            if host is not None and host.place is not _UNSCHEDULED:
+                self._places.withdraw(host, now)
         return Dropped(entries, requests)
 
     def snapshot(self, now: Instant) -> FrontierSnapshot:
         """Count the hosts in every place, for the progress line."""
         places = self._places
         return FrontierSnapshot(
-            active=len(places.hosts),
+            active=places.scheduled,
             inactive=len(places.inactive),
             heaped=len(places.heap),
             ready=places.heap.count_due(now, _COUNT_READY_UP_TO),
             waiting=+places.waiting,
             busy=places.groups.waiting,
-            hungry=len(places.hungry),
+            need_refill=len(places.need_refill),
             robots_line=len(places.robots_line),
-            asleep=len(places.asleep),
+            asleep=places.asleep,
             queued=self._windows.queued,
             in_memory=self._windows.in_memory,
             retries=len(self._retries),
@@ -349,124 +341,117 @@ class Frontier:
         for due, entry in islice(self._retries, _RETRIES_LOOKED_AT):
             if entry.host == host and due <= by:
                 return entry
-        queue = self._places.hosts.get(host)
-        return None if queue is None else queue.peek(0)
-
-    def queue_of(self, host: str) -> HostQueue | None:
-        """Return the queue of a host, to be read only; None if it is not in the scheduler."""
-        return self._places.hosts.get(host)
-
-    def queues(self) -> Iterable[HostQueue]:
-        """Return the queues of the hosts in the scheduler, to be read only."""
-        return self._places.hosts.values()
+        known = self._hosts.get(host)
+        return None if known is None else known.peek(0)
 
     def check(self) -> None:
         """Assert the invariant: every host is in one place, with a way out; counts are exact."""
         places = self._places
+        self._hosts.check()
         places.check()
         elsewhere = places.inactive.queued + len(self._retries)
-        self._windows.check(places.hosts.values(), elsewhere)
+        self._windows.check(self._hosts.scheduled, elsewhere)
 
     # ------------------------------------------------------------------ a host's turn
 
     def _turn(
-        self, queue: HostQueue, now: Instant, judge: Judge, taken: Taken, *, may_ask_robots: bool
+        self, host: Host, now: Instant, judge: Judge, taken: Taken, *, may_ask_robots: bool
     ) -> int:
         """Find something of this host to send; return how many entries were judged."""
         places = self._places
-        places.leave(queue)
-        if queue.host in self._awaited:
-            places.to_sleep(queue, now)
+        places.leave(host)
+        if host.awaits_robots:
+            places.to_sleep(host, now)
             return 0
         index = looks = 0
         earliest, why = inf, None
-        while (item := queue.peek(index)) is not None:
+        while (item := host.peek(index)) is not None:
             if looks == _LOOKS_PER_TURN:
-                self._to_heap(queue, now)
+                self._to_heap(host, now)
                 return looks
             looks += 1
             if isinstance(item, RobotsRequest):
                 if may_ask_robots:
-                    self._send(queue, item, index, now, taken)
+                    self._send(host, item, index, now, taken)
                 else:
-                    places.to_robots_line(queue, now)
+                    places.to_robots_line(host, now)
                 return looks
             ruling = judge(item, now)
             if ruling is GO:
-                self._send(queue, item, index, now, taken)
+                self._send(host, item, index, now, taken)
                 return looks
             if isinstance(ruling, Later):
                 earliest = min(earliest, inf if ruling.until is None else ruling.until)
                 why = Reason.ROBOTS if ruling.needs_rules else why
-                index = len(queue) if ruling.is_for_host else index + 1
+                index = host.in_memory if ruling.is_for_host else index + 1
             elif isinstance(ruling, Unknown):
-                taken.unknown.append(Need(queue.host, ruling.origin))
-                places.to_sleep(queue, now)
+                taken.unknown.append(Need(host.name, ruling.origin))
+                places.to_sleep(host, now)
                 return looks
             else:
                 assert isinstance(ruling, Drop)
-                self._windows.remove(queue, index, item)
+                self._windows.remove(host, index, item)
                 taken.dropped.append((item, ruling.reason))
-        if len(queue) == 0 and queue.on_disk:
-            places.to_hungry(queue)
+        if not host.in_memory and host.on_disk:
+            places.to_refill(host)
             return looks
-        if len(queue) and earliest < inf:
-            self._to_heap(queue, earliest, why)
-        elif len(queue):
-            places.to_sleep(queue, now)
-        places.pass_on(queue, now)
-        places.forget_if_spent(queue, now)
+        if host.in_memory and earliest < inf:
+            self._to_heap(host, earliest, why)
+        elif host.in_memory:
+            places.to_sleep(host, now)
+        places.pass_on(host, now)
+        places.forget_if_spent(host, now)
         return looks
 
     def _send(
         self,
-        queue: HostQueue,
+        host: Host,
         item: Entry | RobotsRequest,
         index: int,
         now: Instant,
         taken: Taken,
     ) -> None:
         """Ask for a slot and spend it on the item, which waits at `index`."""
-        decision = self._politeness.reserve(queue.host, now=now)
+        decision = self._politeness.reserve(host.name, now=now)
         if not isinstance(decision, Grant):
-            self._postpone(queue, decision, now)
+            self._postpone(host, decision, now)
             return
         permit = decision.permit
-        taken.starts.append(InFlight(item, permit))
-        self._windows.remove(queue, index, item)
+        taken.starts.append(InFlight(item, permit, host))
+        self._windows.remove(host, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
-            self._awaited.add(queue.host)
+            host.awaits_robots = True
         key, places = permit.host.key, self._places
-        places.groups.served(queue.host)
+        places.groups.served(host)
         has_line = places.groups.has_line(key)
-        if queue.is_spent and not has_line:
-            places.forget_if_spent(queue, now)
+        if host.is_spent and not has_line:
+            places.forget_if_spent(host, now)
             return
-        ready = self._politeness.ready_at(queue.host, now=now)
+        ready = self._politeness.ready_at(host.name, now=now)
         if has_line and ready < inf:
             places.call(key, ready)
-        if queue.is_spent:
-            places.forget_if_spent(queue, now)
-        elif queue.host in self._awaited:
-            places.to_sleep(queue, now)
+        if host.is_spent:
+            places.forget_if_spent(host, now)
+        elif host.awaits_robots:
+            places.to_sleep(host, now)
         elif ready < inf:
-            self._to_heap(queue, ready)
+            self._to_heap(host, ready)
         else:
-            places.groups.join(key, queue, was_served=True)
+            places.groups.join(key, host, was_served=True)
 
-    def _postpone(self, queue: HostQueue, decision: Decision, now: Instant) -> None:
+    def _postpone(self, host: Host, decision: Decision, now: Instant) -> None:
         """Not now: wait for an instant, for a report, or for the operator."""
         assert not isinstance(decision, Grant)
         if decision.until is not None:
-            self._to_heap(queue, decision.until, decision.reason)
+            self._to_heap(host, decision.until, decision.reason)
         elif isinstance(decision, Refuse):
-            self._places.to_sleep(queue, now)
+            self._places.to_sleep(host, now)
         else:
-            known = self._politeness.host(queue.host)
+            known = self._politeness.host(host.name)
             if known is not None and known.in_flight > 0:
-                self._places.groups.join(known.host, queue, was_served=False)
+                self._places.groups.join(known.host, host, was_served=False)
             else:
-                self._to_heap(queue, now + _BLIND_WAIT_S, decision.reason)
+                self._to_heap(host, now + _BLIND_WAIT_S, decision.reason)
 
     def _is_out(self, key: str) -> bool:
         """Return whether a request of a group is under way, and so will be `done`."""
@@ -475,7 +460,7 @@ class Frontier:
 
     def _front(self, entry: Entry, now: Instant) -> None:
         """A retry is due."""
-        queue = self._places.active(entry.host)
-        self._windows.push_retry(queue, entry)
-        if queue.place is _IDLE:
-            self._to_heap(queue, now)
+        host = self._places.schedule(entry.host)
+        self._windows.push_retry(host, entry)
+        if host.place is _IDLE:
+            self._to_heap(host, now)

@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .window import Place
+from mannerly.crawler.host.host import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from .window import HostQueue
+    from mannerly.crawler.host.host import Host
 
 
 class _Line:
-    __slots__ = ("asked_in_vain", "queues")
+    __slots__ = ("hosts", "refused_first")
 
     def __init__(self) -> None:
-        self.queues: list[HostQueue] = []
-        self.asked_in_vain = 0  # how many of them, from the beginning of the line
+        self.hosts: list[Host] = []
+        self.refused_first = 0  # how many of them were refused a slot; they are the first
 
 
 class Groups:
@@ -44,72 +44,71 @@ class Groups:
     def __init__(self, is_out: Callable[[str], bool]) -> None:
         self._is_out = is_out
         self._lines: dict[str, _Line] = {}  # by group; no line is empty
-        self._called: dict[str, str] = {}  # hosts called and not served yet, with their groups
+        self._called: dict[Host, str] = {}  # hosts called and not served yet, with their groups
 
     @property
     def waiting(self) -> int:
         """Return the number of hosts in all lines."""
-        return sum(len(line.queues) for line in self._lines.values())
+        return sum(len(line.hosts) for line in self._lines.values())
 
     def has_line(self, key: str) -> bool:
         """Return whether a host waits for a request of this group."""
         return key in self._lines
 
-    def served(self, host: str) -> None:
+    def served(self, host: Host) -> None:
         """Note that a host was granted a request."""
         if self._called:
             self._called.pop(host, None)
 
-    def join(self, key: str, queue: HostQueue, *, was_served: bool) -> None:
+    def join(self, key: str, host: Host, *, was_served: bool) -> None:
         """Put a host into its group's line, until a request of the group is answered."""
-        self._called.pop(queue.host, None)
-        queue.place = Place.BUSY
+        self._called.pop(host, None)
+        host.place = Place.BUSY
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = _Line()
         if was_served:
-            line.queues.append(queue)
+            line.hosts.append(host)
         else:
-            line.queues.insert(line.asked_in_vain, queue)
-            line.asked_in_vain += 1
+            line.hosts.insert(line.refused_first, host)
+            line.refused_first += 1
 
-    def call(self, key: str) -> HostQueue | None:
+    def call(self, key: str) -> Host | None:
         """Remove and return the first host of the line, which must be served next."""
         line = self._lines.get(key)
         if line is None:
             return None
-        queue = line.queues[0]
-        self._leave(key, queue)
-        self._called[queue.host] = key
-        return queue
+        host = line.hosts[0]
+        self._leave(key, host)
+        self._called[host] = key
+        return host
 
-    def pass_on(self, queue: HostQueue) -> HostQueue | None:
+    def pass_on(self, host: Host) -> Host | None:
         """Return the host to serve instead of one that was called and cannot send."""
-        key = self._called.pop(queue.host, None) if self._called else None
+        key = self._called.pop(host, None) if self._called else None
         return None if key is None or self._is_out(key) else self.call(key)
 
-    def withdraw(self, queue: HostQueue) -> None:
+    def withdraw(self, host: Host) -> None:
         """Remove a host from the line that it is in."""
-        for key in [key for key, line in self._lines.items() if queue in line.queues]:
-            self._leave(key, queue)
+        for key in [key for key, line in self._lines.items() if host in line.hosts]:
+            self._leave(key, host)
 
-    def check(self, hosts: Mapping[str, HostQueue]) -> None:
+    def check(self) -> None:
         """Assert that for every line there is a request under way or a called host."""
-        in_line = [queue for line in self._lines.values() for queue in line.queues]
-        assert all(hosts[queue.host] is queue for queue in in_line)
-        assert all(queue.place is Place.BUSY for queue in in_line)
-        assert len(in_line) == len({queue.host for queue in in_line})
+        in_line = [host for line in self._lines.values() for host in line.hosts]
+        assert all(host.place is Place.BUSY for host in in_line)
+        assert len(in_line) == len(set(in_line))
         for key, line in self._lines.items():
-            called = [hosts[host] for host, name in self._called.items() if name == key]
-            is_coming = any(queue.place in (Place.HEAP, Place.HUNGRY) for queue in called)
+            called = [host for host, name in self._called.items() if name == key]
+            is_coming = any(host.place in (Place.HEAP, Place.NEEDS_REFILL) for host in called)
             assert self._is_out(key) or is_coming, key
-            assert 0 <= line.asked_in_vain <= len(line.queues)
-            assert line.queues
+            assert 0 <= line.refused_first <= len(line.hosts)
+            assert line.hosts
 
-    def _leave(self, key: str, queue: HostQueue) -> None:
+    def _leave(self, key: str, host: Host) -> None:
         line = self._lines[key]
-        at = line.queues.index(queue)
-        del line.queues[at]
-        line.asked_in_vain -= at < line.asked_in_vain
-        if not line.queues:
+        at = line.hosts.index(host)
+        del line.hosts[at]
+        line.refused_first -= at < line.refused_first
+        if not line.hosts:
             del self._lines[key]

@@ -1,7 +1,7 @@
-"""A priority queue of hosts by the instant at which each is due; first in, first out among equals.
+"""A priority host of hosts by the instant at which each is due; first in, first out among equals.
 
     a line of hosts for each instant, and a heap of the instants that have a line
-    an entry of a line is valid only if queue.due is that line's instant
+    an entry of a line is valid only if host.due is that line's instant
 
 Many hosts share an instant (the links of a page or a list are due at once), and where they do not,
 comparing numbers is faster than comparing hosts. Moving a host to an earlier instant adds it to
@@ -18,9 +18,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host.host import Host
     from mannerly.politeness.model import Instant
-
-    from .window import HostQueue
 
 _TOLERATED_WASTE = 64
 
@@ -31,7 +30,7 @@ class HostHeap:
     __slots__ = ("_instants", "_lines", "_live", "_passed", "_places")
 
     def __init__(self) -> None:
-        self._lines: dict[Instant, list[HostQueue]] = {}
+        self._lines: dict[Instant, list[Host]] = {}
         self._instants: list[Instant] = []
         self._passed = 0  # entries at the beginning of the first line that were popped
         self._places = 0  # entries of all lines, without the popped ones
@@ -40,29 +39,29 @@ class HostHeap:
     def __len__(self) -> int:
         return self._live
 
-    def put(self, queue: HostQueue, due: Instant) -> None:
+    def put(self, host: Host, due: Instant) -> None:
         """Add a host with its instant. If it is queued already, the earlier instant counts."""
-        if queue.due is None:
+        if host.due is None:
             self._live += 1
-        elif due >= queue.due:
+        elif due >= host.due:
             return
-        queue.due = due
+        host.due = due
         self._places += 1
         line = self._lines.get(due)
         if line is not None:
-            line.append(queue)
+            line.append(host)
         else:
-            self._open(due, queue)
+            self._open(due, host)
         if self._places - self._live > _TOLERATED_WASTE + self._places // 2:
             self._sweep()
 
-    def remove(self, queue: HostQueue) -> None:
+    def remove(self, host: Host) -> None:
         """Remove a host; nothing happens if it is not queued."""
-        if queue.due is not None:
-            queue.due = None
+        if host.due is not None:
+            host.due = None
             self._live -= 1
 
-    def pop_due(self, now: Instant) -> HostQueue | None:
+    def pop_due(self, now: Instant) -> Host | None:
         """Remove and return the next host that is due; None if there is none."""
         instants = self._instants
         while instants and instants[0] <= now:
@@ -70,13 +69,13 @@ class HostHeap:
             if place == len(line):
                 self._close()
                 continue
-            queue = line[place]
+            host = line[place]
             self._passed = place + 1
             self._places -= 1
-            if queue.due == instants[0]:
-                queue.due = None
+            if host.due == instants[0]:
+                host.due = None
                 self._live -= 1
-                return queue
+                return host
         return None
 
     def next_due(self) -> Instant | None:
@@ -100,24 +99,24 @@ class HostHeap:
             if at < len(instants) and instants[at] <= now:
                 first = self._passed if at == 0 else 0
                 line = islice(self._lines[instants[at]], first, first + at_most)
-                found += sum(queue.due == instants[at] for queue in line)
+                found += sum(host.due == instants[at] for host in line)
                 branches += (2 * at + 1, 2 * at + 2)
         return min(found, at_most)
 
     def check(self) -> None:
         """Assert that the counts are right and that invalid entries are bounded."""
         lines = self._lines.items()
-        live = {queue.host for due, line in lines for queue in line if queue.due == due}
+        live = {host.name for due, line in lines for host in line if host.due == due}
         assert len(live) == self._live
         assert self._places == sum([len(line) for _, line in lines]) - self._passed
         assert sorted(self._lines) == sorted(self._instants)
         assert 0 <= self._places - self._live <= _TOLERATED_WASTE + 1 + self._places // 2
 
-    def _open(self, due: Instant, queue: HostQueue) -> None:
+    def _open(self, due: Instant, host: Host) -> None:
         """Add a line, which may become the first."""
         if self._passed and due < self._instants[0]:
             self._trim()
-        self._lines[due] = [queue]
+        self._lines[due] = [host]
         heappush(self._instants, due)
 
     def _close(self) -> None:
@@ -134,7 +133,7 @@ class HostHeap:
     def _sweep(self) -> None:
         self._trim()
         live = {
-            due: [queue for queue in line if queue.due == due] for due, line in self._lines.items()
+            due: [host for host in line if host.due == due] for due, line in self._lines.items()
         }
         self._lines = {due: line for due, line in live.items() if line}
         self._instants = list(self._lines)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mannerly.crawler.model import Entry, InFlight, Judgement, RobotsRequest
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Entry, Judgement, RobotsRequest
     from mannerly.politeness.model import Decision, Instant, Reason
     from mannerly.politeness.snapshot import HostSnapshot
 
@@ -66,7 +67,7 @@ class FrontierSnapshot:
     ready: int  # of these: could be asked now
     waiting: Mapping[Reason, int]  # of these: what the host answered when it was last asked
     busy: int  # as many requests under way as the host takes
-    hungry: int  # wait for a read of the store
+    need_refill: int  # wait for a read of the store
     robots_line: int  # wait until fewer robots.txt are being fetched
     asleep: int  # paused, given up, or waiting for a robots.txt
     queued: int

@@ -1,7 +1,7 @@
 """Keep the place of every host of a shard. A host with queued URLs is in exactly one place.
 
     HEAP          waits for an instant                      way out: time
-    HUNGRY        its window is empty, the store has more   a refill
+    NEEDS_REFILL  its window is empty, the store has more   a refill
     BUSY          in its group's line (see `groups`)        a request of the group comes back
     ROBOTS_LINE   too many robots.txt are being fetched     one of them comes back
     ASLEEP        paused, given up, or rules are missing    `wake`
@@ -16,145 +16,201 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.host.host import Place
+
 from .groups import Groups
 from .heap import HostHeap
-from .inactive import Inactive
-from .window import HostQueue, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
+    from mannerly.crawler.host.host import Host
+    from mannerly.crawler.host.hosts import Hosts
     from mannerly.politeness.model import Instant, Reason
 
 # A member of an enum is found in 95 ns by its full name and in 15 by these, a dozen times a turn.
-_IDLE, _HEAP, _BUSY, _HUNGRY = Place.IDLE, Place.HEAP, Place.BUSY, Place.HUNGRY
-_ROBOTS_LINE, _ASLEEP = Place.ROBOTS_LINE, Place.ASLEEP
+_UNSCHEDULED, _IDLE, _HEAP, _BUSY = Place.UNSCHEDULED, Place.IDLE, Place.HEAP, Place.BUSY
+_NEEDS_REFILL, _ROBOTS_LINE, _ASLEEP = Place.NEEDS_REFILL, Place.ROBOTS_LINE, Place.ASLEEP
+
+
+class Inactive:
+    """Names that wait for a place in the scheduler, each with the number of its URLs on disk.
+
+    About 140 bytes each, where a host in the scheduler takes three times as much before its first
+    URL. First in, first out.
+    """
+
+    __slots__ = ("_counts", "_order")
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        # A dict keeps the order too, but finding its first key takes longer with every removal.
+        self._order: deque[str] = deque()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __contains__(self, host: str) -> bool:
+        return host in self._counts
+
+    @property
+    def queued(self) -> int:
+        """Return the number of URLs of all these hosts."""
+        return sum(self._counts.values())
+
+    def add(self, host: str, count: int) -> None:
+        """Add `count` URLs of a host; a new host joins the end of the line."""
+        if host not in self._counts:
+            self._order.append(host)
+            self._counts[host] = 0
+        self._counts[host] += count
+
+    def remove(self, host: str) -> int:
+        """Remove a host from the line; return its count, 0 if it was not in it."""
+        return self._counts.pop(host, 0)
+
+    def first(self) -> str | None:
+        """Return the first host of the line, without removing it."""
+        while self._order:
+            if self._order[0] in self._counts:
+                return self._order[0]
+            self._order.popleft()  # it was removed before its turn
+        return None
+
+    def check(self, scheduled: Collection[str]) -> None:
+        """Assert that every name is in the line, not scheduled, and has URLs."""
+        assert self._counts.keys().isdisjoint(scheduled)
+        assert self._counts.keys() <= set(self._order)
+        assert all(count > 0 for count in self._counts.values())
 
 
 class Places:
-    """The hosts of a shard by place.
+    """The hosts in the scheduler by place.
 
     `is_out` returns whether requests of a group are under way: see `groups`.
     """
 
-    def __init__(self, heap_limit: int, is_out: Callable[[str], bool]) -> None:
+    def __init__(self, hosts: Hosts, heap_limit: int, is_out: Callable[[str], bool]) -> None:
+        self._hosts = hosts
         self._heap_limit = heap_limit
         self.groups = Groups(is_out)
-        self.hosts: dict[str, HostQueue] = {}  # all but the inactive ones
+        self.scheduled = 0  # hosts; the inactive ones are not
         self.heap = HostHeap()
-        self.hungry: dict[str, HostQueue] = {}
-        self.robots_line: deque[HostQueue] = deque()
-        self.asleep: set[str] = set()
+        self.need_refill: dict[Host, None] = {}  # in their order
+        self.robots_line: deque[Host] = deque()
+        self.asleep = 0  # hosts
         self.inactive = Inactive()
         self.waiting: Counter[Reason] = Counter()  # what hosts in the heap said they wait for
 
     @property
     def is_full(self) -> bool:
         """Return whether new hosts have to wait for a place in the scheduler."""
-        return len(self.hosts) >= self._heap_limit
+        return self.scheduled >= self._heap_limit
 
-    def to_heap(self, queue: HostQueue, due: Instant, reason: Reason | None = None) -> None:
+    def to_heap(self, host: Host, due: Instant, reason: Reason | None = None) -> None:
         """Ask this host at `due`, or earlier if that was agreed before."""
-        place = queue.place
+        place = host.place
         if place is not _HEAP:
             if place is _ASLEEP:
-                self.asleep.remove(queue.host)
-            queue.place = _HEAP
-            queue.reason = reason
+                self.asleep -= 1
+            host.place = _HEAP
+            host.reason = reason
             if reason is not None:
                 self.waiting[reason] += 1
-        self.heap.put(queue, due)
+        self.heap.put(host, due)
 
-    def to_sleep(self, queue: HostQueue, now: Instant) -> None:
+    def to_sleep(self, host: Host, now: Instant) -> None:
         """Do not ask this host until it is woken."""
-        queue.place = _ASLEEP
-        self.asleep.add(queue.host)
-        self.pass_on(queue, now)
+        host.place = _ASLEEP
+        self.asleep += 1
+        self.pass_on(host, now)
 
-    def to_hungry(self, queue: HostQueue) -> None:
+    def to_refill(self, host: Host) -> None:
         """Read more of this host's queue from the store before asking it."""
-        queue.place = _HUNGRY
-        self.hungry[queue.host] = queue
+        host.place = _NEEDS_REFILL
+        self.need_refill[host] = None
 
-    def to_robots_line(self, queue: HostQueue, now: Instant) -> None:
+    def to_robots_line(self, host: Host, now: Instant) -> None:
         """Ask this host again when fewer robots.txt are being fetched."""
-        queue.place = _ROBOTS_LINE
-        self.robots_line.append(queue)
-        self.pass_on(queue, now)
+        host.place = _ROBOTS_LINE
+        self.robots_line.append(host)
+        self.pass_on(host, now)
 
     def call(self, key: str, due: Instant) -> None:
         """Ask the first in a group's line at `due`."""
-        queue = self.groups.call(key)
-        if queue is not None:
-            self.to_heap(queue, due)
+        host = self.groups.call(key)
+        if host is not None:
+            self.to_heap(host, due)
 
-    def pass_on(self, queue: HostQueue, now: Instant) -> None:
+    def pass_on(self, host: Host, now: Instant) -> None:
         """Ask another of the group, if this host was called and cannot send."""
-        other = self.groups.pass_on(queue)
+        other = self.groups.pass_on(host)
         if other is not None:
             self.to_heap(other, now)
 
-    def leave(self, queue: HostQueue) -> None:
+    def leave(self, host: Host) -> None:
         """The host's turn has come: it is in no place until its turn is over."""
-        if queue.reason is not None:
-            self.waiting[queue.reason] -= 1
-            queue.reason = None
-        queue.place = _IDLE
+        if host.reason is not None:
+            self.waiting[host.reason] -= 1
+            host.reason = None
+        host.place = _IDLE
 
-    def withdraw(self, queue: HostQueue, now: Instant) -> None:
-        """Take an emptied host out of every list, and drop it."""
-        self.heap.remove(queue)
-        self.hungry.pop(queue.host, None)
-        self.asleep.discard(queue.host)
-        if queue.place is _ROBOTS_LINE:
-            self.robots_line.remove(queue)
-        if queue.place is _BUSY:
-            self.groups.withdraw(queue)
-        self.leave(queue)
-        self.pass_on(queue, now)
-        self.forget_if_spent(queue, now)
+    def withdraw(self, host: Host, now: Instant) -> None:
+        """Take an emptied host out of every list, and out of the scheduler."""
+        self.heap.remove(host)
+        if host.place is _NEEDS_REFILL:
+            del self.need_refill[host]
+        elif host.place is _ASLEEP:
+            self.asleep -= 1
+        elif host.place is _ROBOTS_LINE:
+            self.robots_line.remove(host)
+        elif host.place is _BUSY:
+            self.groups.withdraw(host)
+        self.leave(host)
+        self.pass_on(host, now)
+        self.forget_if_spent(host, now)
 
-    def active(self, host: str) -> HostQueue:
-        """Return the host's queue. Retries and robots.txt need no place in the scheduler."""
-        queue = self.hosts.get(host)
-        if queue is None:
-            queue = self.hosts[host] = HostQueue(host, self.inactive.remove(host))
-        return queue
+    def schedule(self, name: str, on_disk: int = 0) -> Host:
+        """Return a host that is in the scheduler from now on, with URLs that the store has.
 
-    def forget_if_spent(self, queue: HostQueue, now: Instant) -> None:
-        """Drop a host with nothing left to hand out, and let inactive hosts take its place."""
-        if queue.place is not _IDLE or not queue.is_spent:
+        Retries and robots.txt need no place in it.
+        """
+        host = self._hosts.meet(name)
+        if host.place is _UNSCHEDULED:
+            host.place = _IDLE
+            host.begin_anew(on_disk + self.inactive.remove(name))
+            self.scheduled += 1
+        return host
+
+    def forget_if_spent(self, host: Host, now: Instant) -> None:
+        """Let go of a host with nothing left to hand out; inactive hosts take its place."""
+        if host.place is not _IDLE or not host.is_spent:
             return
-        del self.hosts[queue.host]
+        host.place = _UNSCHEDULED
+        self.scheduled -= 1
+        self._hosts.release(host)
         if not self.inactive:
             return
-        while not self.is_full and (host := self.inactive.first()) is not None:
-            self.to_heap(self.active(host), now)
+        while not self.is_full and (name := self.inactive.first()) is not None:
+            self.to_heap(self.schedule(name), now)
 
     def check(self) -> None:
         """Assert that every host is in one place, with a way out."""
-        for queue in self.hosts.values():
-            queue.check()
-            place = queue.place
-            assert (queue.due is not None) == (place is _HEAP), queue
-            assert queue.reason is None or place is _HEAP, queue
-            assert place is not _IDLE, queue
+        scheduled = self._hosts.scheduled
+        assert len(scheduled) == self.scheduled
         # As many as say so are in each list, and none is in a list that does not say so.
-        places = [queue.place for queue in self.hosts.values()]
+        places = [host.place for host in scheduled]
+        assert places.count(_IDLE) == 0
         assert places.count(_HEAP) == len(self.heap)
         assert places.count(_BUSY) == self.groups.waiting
-        in_line = {queue.host for queue in self.robots_line}
-        assert len(in_line) == len(self.robots_line)
-        for names, place in (
-            (self.hungry.keys(), _HUNGRY),
-            (self.asleep, _ASLEEP),
-            (in_line, _ROBOTS_LINE),
-        ):
-            assert places.count(place) == len(names)
-            assert all(self.hosts[host].place is place for host in names)
+        assert places.count(_ASLEEP) == self.asleep
+        assert len(set(self.robots_line)) == len(self.robots_line)
+        for hosts, place in ((self.need_refill, _NEEDS_REFILL), (self.robots_line, _ROBOTS_LINE)):
+            assert places.count(place) == len(hosts)
+            assert all(host.place is place for host in hosts)
         assert not self.inactive or self.is_full
-        self.groups.check(self.hosts)
-        self.inactive.check(self.hosts)
+        self.groups.check()
+        self.inactive.check({host.name for host in scheduled})
         self.heap.check()
-        reasons = [queue.reason for queue in self.hosts.values() if queue.reason is not None]
+        reasons = [host.reason for host in scheduled if host.reason is not None]
         assert +self.waiting == Counter(reasons)

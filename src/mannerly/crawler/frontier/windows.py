@@ -21,9 +21,8 @@ from .model import Dropped, Refill
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from mannerly.crawler.host.queue import HostQueue
     from mannerly.crawler.model import Entry
-
-    from .window import HostQueue
 
 
 ROOMY = 16
@@ -78,7 +77,7 @@ class Windows:
             limit = max(1, min(self._per_host * (ROOMY if roomy > 0 else 1), room))
             room -= limit
             roomy -= limit
-            wanted.append(Refill(queue.host, queue.cursor, limit))
+            wanted.append(Refill(queue.name, queue.cursor, limit))
         return wanted
 
     def refill(self, queue: HostQueue, entries: Sequence[Entry], limit: int) -> None:
@@ -116,8 +115,8 @@ class Windows:
         if queue is not None:
             front = queue.front or ()
             self.committed(item for item in front if not isinstance(item, RobotsRequest))
-            count += len(queue) + queue.on_disk
-            self.in_memory -= len(queue)
+            count += queue.queued
+            self.in_memory -= queue.in_memory
             requests = queue.clear()
             count -= len(requests)
             self.in_memory += len(requests)

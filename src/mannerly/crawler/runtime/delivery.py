@@ -25,7 +25,8 @@ from .waking import WakingQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from mannerly.crawler.model import Fetched, InFlight, PageRecord
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Fetched, PageRecord
     from mannerly.crawler.shard.elsewhere import PageResult
 
 

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Protocol
 from mannerly.crawler.events import BatchCommitted, Events, LoopStalled, ShardLost
 from mannerly.crawler.fetch.base import never
 from mannerly.crawler.fetch.body_memory import BodyMemory
+from mannerly.crawler.host.inflight import InFlight, Stage, flight_of
 from mannerly.crawler.kinds import KINDS
-from mannerly.crawler.model import STARVED, Entry, LocalError, Now, Stage
+from mannerly.crawler.model import STARVED, Entry, LocalError, Now
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.shard.shard import RECEIVE
 from mannerly.crawler.stats import OldestRequest
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.fetch.base import Fetcher
-    from mannerly.crawler.model import Fetched, InFlight, Request
+    from mannerly.crawler.model import Fetched, Request
     from mannerly.crawler.shard.elsewhere import PageReading
     from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
@@ -262,18 +263,18 @@ class Engine:
     def _note_sent(self) -> None:
         for request, instant in self._fetcher.sent():
             flight = request.flight
-            assert flight is not None  # see `_flight`: the call would take longer
+            assert isinstance(flight, InFlight)  # see `flight_of`: the call would take longer
             self._by_number[flight.shard].sent(flight, instant)
 
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = request.flight
-        assert flight is not None
+        assert isinstance(flight, InFlight)
         return self._by_number[flight.shard].may_leave(flight, instant, address)
 
     def _take(self, answers: list[Fetched]) -> None:
         now = self._now()
         for answer in answers:
-            flight = _flight(answer.request)
+            flight = flight_of(answer.request)
             if answer.exchange is not None:
                 answer = readable(answer)  # one at a time: a body may become a thousand of it
             if answer.error is None:
@@ -349,7 +350,9 @@ class Engine:
                 self._lose(shard.number, error)
                 return
             has_room[shard.number] = len(requests) < granted
-            budget.settle(sum([KINDS[_flight(request).item.kind].is_page for request in requests]))
+            budget.settle(
+                sum([KINDS[flight_of(request).item.kind].is_page for request in requests])
+            )
             for request in requests:
                 fetcher.start(request)
             if requests:
@@ -385,7 +388,7 @@ class Engine:
         self._hear_refusals(shard, now)
         self._cancel(shard, now)
         with suppress(StoreError):
-            shard.store.remember_hosts(shard.parts.hosts.changes(now))
+            shard.store.remember_hosts(shard.parts.records.changes(now))
         shard.parts.rules.hrefs.clear()  # links of its last pages are not written
         self._forget(shard)
 
@@ -408,11 +411,11 @@ class Engine:
         others: list[Fetched] = []
         for answer in self._arrived:
             is_refusal = answer.status is not None and answer.status >= _REFUSED
-            is_ours = _flight(answer.request).shard == shard.number
+            is_ours = flight_of(answer.request).shard == shard.number
             (heard if is_ours and is_refusal else others).append(answer)
         self._arrived = others
         for answer in heard:
-            flight = _flight(answer.request)
+            flight = flight_of(answer.request)
             with suppress(StoreError):
                 shard.answered(flight, answer, now)
             self._account(flight, answer, is_again=True)
@@ -421,11 +424,13 @@ class Engine:
         """Cancel the requests of a shard that are on the wire."""
         self._note_sent()
         number = shard.number
-        requests = [each.request for each in self._arrived if _flight(each.request).shard == number]
-        self._arrived = [each for each in self._arrived if _flight(each.request).shard != number]
-        requests += self._fetcher.cancel(lambda each: _flight(each).shard == number)
+        requests = [
+            each.request for each in self._arrived if flight_of(each.request).shard == number
+        ]
+        self._arrived = [each for each in self._arrived if flight_of(each.request).shard != number]
+        requests += self._fetcher.cancel(lambda each: flight_of(each).shard == number)
         for request in requests:
-            flight = _flight(request)
+            flight = flight_of(request)
             self._give_back(flight)
             shard.cancelled(flight, now)
 
@@ -666,7 +671,7 @@ class Engine:
         request = self._fetcher.oldest
         if request is None:
             return None
-        flight = _flight(request)
+        flight = flight_of(request)
         made = flight.item.attempts if isinstance(flight.item, Entry) else 0
         return OldestRequest(
             max(0.0, self._clock.now() - flight.permit.sent_at),
@@ -688,12 +693,6 @@ class Engine:
         self._receive(0.0)
         now = self._now()
         for request in self._fetcher.cancel():
-            flight = _flight(request)
+            flight = flight_of(request)
             self._by_number[flight.shard].cancelled(flight, now)
         self.commit()
-
-
-def _flight(request: Request) -> InFlight:
-    flight = request.flight
-    assert flight is not None, "every request of a shard has its flight"
-    return flight

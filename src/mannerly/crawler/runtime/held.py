@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.host.inflight import Stage
 from mannerly.crawler.kinds import KINDS
-from mannerly.crawler.model import Stage
 
 if TYPE_CHECKING:
     from mannerly.crawler.kinds import Kind

@@ -15,7 +15,7 @@ from .held import Unwritten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mannerly.crawler.model import InFlight
+    from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.shard.shard import Shard
     from mannerly.politeness.model import Instant
 

@@ -16,10 +16,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.host_view import NO_ROBOTS, NOTHING_SEEN, Doing, LimitedBy
-from mannerly.politeness.model import Reason
+from mannerly.politeness.model import NEVER, Reason
 from mannerly.politeness.snapshot import figures
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Now
     from mannerly.politeness.host import HostState
     from mannerly.politeness.model import Instant
@@ -33,10 +34,10 @@ _LIMITS = {
 }
 
 
-def doing_of(host: str, parts: Parts, retry_at: Instant, now: Now) -> Doing:
-    """Return what a host does; `retry_at`: when the URL that was put back last is due."""
-    state = parts.politeness.state(host)
-    reason, until = _waits(host, state, parts, retry_at, now.mono)
+def doing_of(host: Host, parts: Parts, now: Now) -> Doing:
+    """Return what a known host does."""
+    state = parts.politeness.state(host.name)
+    reason, until = _waits(host, state, parts, now.mono)
     wait_s = None if until == inf else max(0.0, until - now.mono)
     if reason is Reason.ROBOTS:
         return Doing(waits_for=reason, wait_s=wait_s, problem=NO_ROBOTS)
@@ -53,7 +54,7 @@ def doing_of(host: str, parts: Parts, retry_at: Instant, now: Now) -> Doing:
         times=health.bad_in_a_row if health is not None and is_bad else 0,
         retry_after_s=health.retry_after_s if health is not None and is_bad else None,
         failing_s=now.mono - health.bad_since if health is not None and is_bad else 0.0,
-        held_by="" if parts.shared is None else parts.shared.holder_of(host),
+        held_by="" if parts.shared is None else parts.shared.holder_of(host.name),
         p95_latency_s=seen.p95_latency_s,
         error_rate=seen.error_rate,
         tokens=seen.tokens,
@@ -63,22 +64,22 @@ def doing_of(host: str, parts: Parts, retry_at: Instant, now: Now) -> Doing:
 
 
 def _waits(
-    host: str, state: HostState | None, parts: Parts, retry_at: Instant, now: Instant
+    host: Host, state: HostState | None, parts: Parts, now: Instant
 ) -> tuple[Reason | None, Instant]:
     """Return what the next request waits for and until when; None: for nothing."""
     if state is not None and state.requested.is_lent:
         return Reason.SHARED, inf
     if state is not None and state.gate in _REFUSING:
         return state.gate, state.free_at(now)
-    robots_at = parts.robots.unreachable_until(host)
+    robots_at = parts.robots.unreachable_until(host.name)
     if robots_at is not None and robots_at > now:
         return Reason.ROBOTS, robots_at
     if state is not None and state.not_before > now:
         return state.wait_reason(), state.not_before
-    queue = parts.frontier.queue_of(host)
-    if queue is not None and queue.reason is not None and queue.due is not None and queue.due > now:
-        return queue.reason, queue.due
-    if queue is None and retry_at > now and state is not None and state.in_flight == 0:
+    if host.reason is not None and host.due is not None and host.due > now:
+        return host.reason, host.due
+    retry_at = NEVER if host.counts is None else host.counts.retry_at
+    if host.is_spent and retry_at > now and state is not None and state.in_flight == 0:
         return cause_of_retry(state), retry_at
     return None, now
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mannerly.crawler.model import Fetched, InFlight, RawExchange
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Fetched, RawExchange
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 

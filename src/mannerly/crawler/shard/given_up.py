@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler import events as told
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry, Now, RobotsRequest
     from mannerly.politeness import events as polite
 
@@ -30,19 +31,12 @@ class GivenUpHosts:
     """The given-up hosts whose queue is not empty yet."""
 
     def __init__(self) -> None:
-        self._reasons: dict[str, str] = {}
+        self._emptied: dict[Host, None] = {}  # in their order
         self._heard: list[tuple[str, str]] = []  # budgets that the core gave up, and why
         self._revived: str | None = None  # the last host that came back with its URLs
 
     def __bool__(self) -> bool:
-        return bool(self._reasons)
-
-    def __contains__(self, host: str) -> bool:
-        return host in self._reasons
-
-    def reason(self, host: str) -> str | None:
-        """Return why a host was given up, while its queue is not empty yet; None if it was not."""
-        return self._reasons.get(host)
+        return bool(self._emptied)
 
     def heard(self, event: polite.Retired) -> None:
         """Note that the politeness core has given up a budget."""
@@ -62,61 +56,66 @@ class GivenUpHosts:
     def follow(self, parts: Parts, now: Now) -> None:
         """Give up the hosts of the budgets that the core has given up."""
         for key, reason in self._heard:
-            for host in parts.hosts.give_up(key, reason, now):
-                self._reasons[host] = reason
-                parts.emit(told.HostGivenUp(host, reason))
+            for host in parts.records.give_up(key, reason, now):
+                self._emptied[host] = None
+                parts.emit(told.HostGivenUp(host.name, reason))
         self._heard.clear()
 
-    def recall(self, host: str, parts: Parts, now: Now) -> None:
+    def recall(self, name: str, parts: Parts, now: Now) -> Host:
         """Recall a host at its first turn in this run: it may have been given up before."""
-        if host in parts.hosts.known:
-            return
-        parts.hosts.recall(host, now)
-        reason = parts.hosts.given_up(host)
-        if reason is not None:
-            self._reasons[host] = reason
+        host = parts.hosts.meet(name)
+        if host.budget is None:
+            parts.records.recall(host, now)
+            if host.given_up is not None:
+                self._emptied[host] = None
+        return host
 
-    def revive(self, host: str, parts: Parts, now: Now) -> None:
+    def revive(self, name: str, parts: Parts, now: Now) -> Host:
         """Take a host into the crawl again, and have its robots.txt asked for again."""
-        self.recall(host, parts, now)
-        self._reasons.pop(host, None)
-        parts.unreachable.forget(host)
-        if parts.hosts.given_up(host) is not None:
-            parts.politeness.revive(host, now=now.mono)
-            if host in parts.paused_hosts:
-                parts.politeness.pause(host, now=now.mono)
-            parts.hosts.revive(host, now)
-        for origin in (f"https://{host}", f"http://{host}"):
+        host = self.recall(name, parts, now)
+        self._emptied.pop(host, None)
+        parts.hosts.answered(host)
+        if host.given_up is not None:
+            parts.politeness.revive(name, now=now.mono)
+            if host.is_paused:
+                parts.politeness.pause(name, now=now.mono)
+            parts.records.revive(host, now)
+        for origin in (f"https://{name}", f"http://{name}"):
             record = parts.stored_robots(origin)[origin]
             if record is not None and record.failing_since:
                 parts.forget_robots(origin)
+        return host
 
     def bring_back(self, parts: Parts, now: Now) -> list[Entry]:
         """Queue a slice of what is to be tried again; return the new entries of the queue."""
         back = parts.store.bring_back(BACK_SLICE)
         if not back.hosts:
             self._revived = None
-        for host, failed in back.hosts.items():
+        for name, failed in back.hosts.items():
             # The URLs of a host come one after the other: it is revived with the first of them.
-            if host != self._revived:
-                self.revive(host, parts, now)
-                self._revived = host
-            parts.hosts.came_back(host, failed, back.lost.get(host, 0), now)
+            if name != self._revived:
+                self.revive(name, parts, now)
+                self._revived = name
+            host = self.recall(name, parts, now)
+            parts.records.came_back(host, failed, back.lost.get(name, 0), now)
         return back.new
 
     def drop_urls(self, parts: Parts, now: Now) -> list[RobotsRequest]:
         """Drop what is queued for these hosts; return requests for robots.txt that wait there."""
-        slice_ = dict(islice(self._reasons.items(), DROP_HOSTS))
-        requests = parts.frontier.drop_hosts(slice_.keys(), now=now.mono).requests
-        for host, reason in slice_.items():
-            entries = parts.store.queued(host, after=(-1, -1), limit=DROP_SLICE)
+        slice_ = list(islice(self._emptied, DROP_HOSTS))
+        names = {host.name for host in slice_}
+        requests = parts.frontier.drop_hosts(names, now=now.mono).requests
+        for host in slice_:
+            reason = host.given_up
+            entries = parts.store.queued(host.name, after=(-1, -1), limit=DROP_SLICE)
             dropped = parts.frontier.withhold(entries)
-            parts.batch.dropped += [(entry, dropped_because(reason)) for entry in dropped]
+            because = dropped_because(reason or "")
+            parts.batch.dropped += [(entry, because) for entry in dropped]
             if dropped:
                 parts.emit(told.UrlsDropped("host_retired", len(dropped)))
-            del self._reasons[host]
+            del self._emptied[host]
             if entries:  # look again after the others, when these are committed
-                self._reasons[host] = reason
+                self._emptied[host] = None
         return requests
 
 

@@ -21,6 +21,8 @@ from mannerly.crawler.web.scope import SkipReason
 from .given_up import dropped_because
 
 if TYPE_CHECKING:
+    from mannerly.crawler.host.budget import Budget
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry, Judgement
     from mannerly.politeness.model import Instant
 
@@ -30,6 +32,8 @@ CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still co
 
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
 _NOT_VISITED = Drop("not_visited")
+_USED_UP = Drop("max_per_host")
+_HELD_BACK = Later(None)  # a request under way may still fail
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
 
@@ -38,26 +42,19 @@ class Judge:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._hosts, self._robots, self._quota = parts.hosts, parts.robots, parts.quota
-        self._flights, self._key = parts.flights, parts.politeness.key
+        self._host, self._robots = parts.hosts.get, parts.robots
+        self._max_per_host = parts.settings.max_per_host
         self._sitemaps = parts.sitemaps
-
-    def begin(self) -> None:
-        """Start a new `take` of the frontier."""
-        if self._quota is not None:
-            self._quota.begin()
-        self._sitemaps.begin()
 
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
-        host, hosts = entry.host, self._hosts
-        if host not in hosts.known:
+        host = self._host(entry.host)
+        if host is None or host.budget is None:
             url = entry.url
             return Unknown(url[: url.index("/", 8)])
-        given_up = hosts.given_up(host)
-        if given_up is not None:
-            return Drop(dropped_because(given_up))
-        if self._flights.unsent and self._is_connecting(host):
+        if host.given_up is not None:
+            return Drop(dropped_because(host.given_up))
+        if host.budget.connecting is not None and self._is_connecting(host.budget):
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
@@ -65,23 +62,25 @@ class Judge:
         if self._parts.checks_only and row.is_page:
             return _NOT_VISITED
         if row.limit is _SITEMAPS:
-            return self._judge_sitemap(entry, now)
+            return self._judge_sitemap(entry, host, now)
         ruling = self._robots.judge(entry, now)
-        if ruling is GO and self._quota is not None and row.limit is _PAGES:
+        if ruling is GO and self._max_per_host is not None and row.limit is _PAGES:
             # A page that is checked again was counted when it was fetched first.
-            return GO if self._parts.rechecks.has_record(entry) else self._quota.judge(host)
+            return GO if self._parts.rechecks.has_record(entry) else self._judge_number(host)
         return ruling
 
-    def _judge_sitemap(self, entry: Entry, now: Instant) -> Judgement:
-        sitemaps, host = self._sitemaps, entry.host
-        ruling = sitemaps.judge(host, self._flights.sitemaps_of(host), now)
-        if ruling is GO:
-            ruling = self._robots.judge(entry, now)
-        if ruling is GO:
-            sitemaps.allowed(host)
-        return ruling
+    def _judge_sitemap(self, entry: Entry, host: Host, now: Instant) -> Judgement:
+        ruling = self._sitemaps.judge(host, now)
+        return self._robots.judge(entry, now) if ruling is GO else ruling
 
-    def _is_connecting(self, host: str) -> bool:
-        key = self._key(host)
-        is_paced = self._parts.politeness.settings_of(key).enabled
-        return is_paced and self._flights.is_connecting(key)
+    def _judge_number(self, host: Host) -> Judgement:
+        """Return whether one more page of a host may go, however many are under way at once."""
+        limit = self._max_per_host
+        assert limit is not None
+        if host.fetched >= limit:
+            return _USED_UP
+        return _HELD_BACK if host.fetched + host.pages >= limit else GO
+
+    def _is_connecting(self, budget: Budget) -> bool:
+        is_paced = self._parts.politeness.settings_of(budget.key).enabled
+        return is_paced and budget.is_connecting

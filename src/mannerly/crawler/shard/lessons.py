@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, Stage, is_failed
+from mannerly.crawler.host.inflight import Stage
+from mannerly.crawler.host.records import WORTH_KEEPING_S
+from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, is_failed
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
 from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 from mannerly.politeness.retry import GiveUp
 
-from .hosts import WORTH_KEEPING_S
-
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Fetched, InFlight, Now, PageRecord
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Fetched, Now, PageRecord
     from mannerly.politeness.model import Outcome
     from mannerly.politeness.retry import Retry
 
@@ -25,7 +26,7 @@ def report(
     flight: InFlight, answer: Fetched, parts: Parts, now: Now
 ) -> tuple[Outcome, Retry | GiveUp | None]:
     """Tell the politeness core; return what it makes of the answer, and of a retry."""
-    politeness, permit, item = parts.politeness, flight.permit, flight.item
+    politeness, permit, item, host = parts.politeness, flight.permit, flight.item, flight.host
     error = answer.error
     mono, wall = now
     if isinstance(error, LocalError):
@@ -44,7 +45,8 @@ def report(
     traffic[1] += outcome is THROTTLE
     parts.addresses.report(permit, response, now=mono)
     if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
-        parts.audit.refused(permit.host.key, answer.headers, mono, wall)
+        assert host.budget is not None, "a host that was asked is known"
+        host.budget.refused(answer.headers, mono, wall)
     if outcome is THROTTLE or outcome is OVERLOAD:
         # What a crash must not forget: it is committed before anything else happens.
         parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
@@ -53,15 +55,14 @@ def report(
     if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
         parts.refusals.pop(item.seq, None)
     if outcome is THROTTLE:  # of every kind of request, as the server's log has them
-        parts.given_up.recall(item.host, parts, now)
-        parts.hosts.count(item.host, now, refused=1)
+        parts.records.count(host, now, refused=1)
     if outcome is OK or not isinstance(item, Entry):
         return outcome, None
     parts.given_up.follow(parts, now)
     is_final = outcome is NEUTRAL and (
         response.status not in permit.host.retry_policy.retry_statuses
     )
-    if is_final or item.host in parts.given_up:
+    if is_final or host.given_up is not None:
         return outcome, None
     attempt = item.attempts + 1
     refusals = 1
@@ -90,7 +91,9 @@ def _judge_403(item: Entry, status: int | None, outcome: Outcome, parts: Parts) 
             parts.politeness.proves_block(item.host)
 
 
-def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now: Now) -> None:
+def count(
+    flight: InFlight, entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now: Now
+) -> None:
     """Count a page for its host; a host that fails too often in a row is given up.
 
     A page that is checked again was counted when it was fetched first.
@@ -98,12 +101,12 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
     Pages are counted as the store counts them. Whether the host is in trouble is for the outcome to
     say: a page that was not read has failed, but that says nothing about its host.
     """
-    host, has_failed = record.host, is_failed(record, entry.kind)
+    host, has_failed = flight.host, is_failed(record, entry.kind)
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
-    if host not in parts.hosts.known:
-        parts.given_up.recall(host, parts, now)
+    if host.budget is None:  # its page was with the program for so long
+        parts.given_up.recall(host.name, parts, now)
     is_new = not (parts.rechecks.is_on and parts.rechecks.has_record(entry))
-    parts.hosts.count(
+    parts.records.count(
         host,
         now,
         fetched=is_new and not has_failed,
@@ -111,6 +114,6 @@ def count(entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now:
         is_failure=is_failure,
     )
     if is_failure:
-        failures = parts.hosts.failures_in_a_row(host)
+        failures = 0 if host.counts is None else host.counts.failures_in_a_row
         if failures >= parts.settings.host_failure_limit:
-            parts.given_up.give_up(host, f"{failures} failures in a row", parts, now)
+            parts.given_up.give_up(host.name, f"{failures} failures in a row", parts, now)

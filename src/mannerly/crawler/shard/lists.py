@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import ListSettled
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Entry, InFlight, RawExchange
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Entry, RawExchange
     from mannerly.crawler.page.record import Harvest
 
     from .parts import Parts

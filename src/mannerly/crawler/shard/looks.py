@@ -16,7 +16,7 @@ from mannerly.crawler.host_view import BACK, HostView, status_of, view_of
 from mannerly.politeness.model import NEVER
 
 if TYPE_CHECKING:
-    from mannerly.crawler.frontier.window import HostQueue
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Now
     from mannerly.politeness.model import Instant
 
@@ -40,7 +40,7 @@ class HostLooks:
         """Return what is seen of the hosts; None if the next look is not due yet."""
         if now.mono < self._next:
             return None
-        queues = list(parts.frontier.queues())
+        queues = parts.hosts.scheduled
         self._next = now.mono + max(LOOK_S, len(queues) / HOSTS_A_SECOND)
         chosen = nlargest(BUSIEST, queues, key=_queued)
         if queues:
@@ -53,7 +53,7 @@ class HostLooks:
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
         retrying = parts.frontier.retrying()
         soonest = nsmallest(SOONEST, retrying, key=lambda host: retrying[host][1])
-        hosts = dict.fromkeys([*(queue.host for queue in chosen), *soonest])
+        hosts = dict.fromkeys([*(queue.name for queue in chosen), *soonest])
         retries = {host: retrying[host][0] if host in retrying else 0 for host in hosts}
         seen = tuple(_view(host, count, parts, now) for host, count in retries.items())
         return HostsSeen(parts.number, now.mono, seen)
@@ -84,26 +84,28 @@ class NextWaits:
         return HostWaits(host, item.url, wait_s, parts.politeness.wait_reason(host), times)
 
 
-def _queued(queue: HostQueue) -> int:
-    return len(queue) + queue.on_disk
+def _queued(queue: Host) -> int:
+    return queue.queued
 
 
-def _needs_s(queue: HostQueue, parts: Parts) -> float:
+def _needs_s(queue: Host, parts: Parts) -> float:
     """Return how long a queue takes at its host's pace, or at the first one.
 
     The core has no state of a host that was not asked yet, and would parse its name each time.
     """
-    if queue.host in parts.hosts.known:
-        return _queued(queue) * parts.politeness.delay_s(queue.host)
+    if queue.budget is not None:
+        return _queued(queue) * parts.politeness.delay_s(queue.name)
     return _queued(queue) * parts.politeness.settings.start_delay_s
 
 
 def _view(host: str, retries: int, parts: Parts, now: Now) -> HostView:
-    flights, queue = parts.flights, parts.frontier.queue_of(host)
-    under_way = flights.pages_of(host) + flights.sitemaps_of(host)
+    known = parts.hosts.get(host)
+    under_way = 0 if known is None else known.pages
+    if known is not None and known.sitemaps is not None:
+        under_way += known.sitemaps.under_way
     return view_of(
-        parts.hosts.record(host, now),
-        (0 if queue is None else queue.urls) + retries + under_way,
+        parts.records.record(host, now),
+        (0 if known is None else known.urls) + retries + under_way,
         now=now.wall,
-        is_paused=host in parts.paused_hosts,
+        is_paused=known is not None and known.is_paused,
     )

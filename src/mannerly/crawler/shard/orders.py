@@ -107,13 +107,13 @@ def _steer(
     is_new: bool,
 ) -> None:
     politeness = parts.politeness
-    parts.given_up.recall(host, parts, now)
+    known = parts.given_up.recall(host, parts, now)
     match order:
         case HostPause():
-            parts.paused_hosts.add(host)
+            parts.hosts.pause(known)
             politeness.pause(host, now=now.mono)
         case HostResume():
-            parts.paused_hosts.discard(host)
+            parts.hosts.unpause(known)
             if is_new:
                 politeness.revive(host, now=now.mono)
                 _take_in_again(host, parts, now)
@@ -124,13 +124,12 @@ def _steer(
         case HostForget() if is_new:
             _take_in_again(host, parts, now)
             politeness.unlearn(host)
-            parts.audit.unlearned(politeness.key(host))
-            parts.hosts.unlearn(host, now)
+            parts.records.unlearn(known, now)
             if parts.shared is not None:
                 parts.shared.forget(politeness.key(host), now)
             for origin in (f"https://{host}", f"http://{host}"):
                 parts.forget_robots(origin)
-    group = parts.hosts.group_of(host)
+    group = parts.hosts.of_key(parts.hosts.key(host))
     for each in group:
         parts.frontier.wake(each, now=now.mono)
     parts.hosts.touch(group)
@@ -146,7 +145,7 @@ def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:
     """Change the pace of all hosts; what was set for single ones stays."""
     parts.politeness.configure(settings)
     parts.addresses.configure(settings)
-    parts.audit.configure(settings)
+    parts.hosts.configure(settings)
     parts.paces.apply()
     parts.frontier.wake_all(now=now.mono)
-    parts.hosts.touch(parts.hosts.known)
+    parts.hosts.touch(parts.hosts)

@@ -15,10 +15,11 @@ from mannerly.crawler.robots.gate import request_for
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness.model import ErrorKind
 
-from . import sitemaps
+from . import sitemaps, unreachable
 
 if TYPE_CHECKING:
     from mannerly.crawler.frontier.model import Need
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Now, RobotsRecord
     from mannerly.crawler.robots.gate import Learned
 
@@ -27,40 +28,40 @@ if TYPE_CHECKING:
 
 def provide(need: Need, parts: Parts, now: Now) -> None:
     """Bring a host's record and an origin's rules into memory, or ask for the rules."""
-    host, origin = need
+    name, origin = need
     robots, frontier = parts.robots, parts.frontier
-    admitted_at = parts.admit(host, now)
+    admitted_at = parts.admit(name, now)
     if admitted_at > now.mono:
-        frontier.wake(host, now=now.mono, at=admitted_at)
+        frontier.wake(parts.hosts.get(name), now=now.mono, at=admitted_at)
         return
-    parts.given_up.recall(host, parts, now)
+    host = parts.given_up.recall(name, parts, now)
     if robots.needs(origin, now.mono):
         # Rules that expired in memory are not loaded again: a record from a wall clock that was
         # years ahead would never end.
         record = None if origin in robots else parts.stored_robots(origin)[origin]
-        if record is not None and not _is_untried(record, host, parts):
+        if record is not None and not _is_untried(record, host):
             _obey(robots.load(record, now), parts, now)
-        if robots.needs(origin, now.mono) and parts.hosts.given_up(host) is None:
+        if robots.needs(origin, now.mono) and host.given_up is None:
             frontier.request(robots.request(origin), now=now.mono)
             return
     frontier.wake(host, now=now.mono)
 
 
-def _is_untried(record: RobotsRecord, host: str, parts: Parts) -> bool:
+def _is_untried(record: RobotsRecord, host: Host) -> bool:
     """Return whether only an earlier process got no answer, perhaps because it was stopped."""
-    return record.status is None and record.body is None and host not in parts.unreachable
+    return record.status is None and record.body is None and host.silence is None
 
 
 def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
     """Learn from an answer, or follow its redirect with a slot of the other host."""
     parts.emit(RobotsAnswered(request, answer.status))
-    parts.unreachable.learn(request, answer)
+    unreachable.learn(request, answer, parts.hosts)
     for origin in request.origins[1:]:
         # This answer is that origin's own robots.txt, too: its queued request is not needed.
         own = request_for(origin)
         if parts.frontier.unrequest(own):
             parts.robots.withdrawn(own)
-            parts.frontier.wake(own.host, now=now.mono)
+            parts.frontier.wake(parts.hosts.get(own.host), now=now.mono)
     stored = parts.stored_robots(*request.origins)
     follows = parts.robots.answered(request, answer, stored, now)
     if isinstance(follows, RobotsRequest):
@@ -68,7 +69,8 @@ def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) ->
         return
     _learn(follows, parts, now)
     if not follows:  # it failed on our side for the moment: its pages are judged again
-        parts.frontier.wake(host_key_of(request.origin + "/"), now=now.mono)
+        host = parts.hosts.get(host_key_of(request.origin + "/"))
+        parts.frontier.wake(host, now=now.mono)
 
 
 def follow(request: RobotsRequest, parts: Parts, now: Now) -> None:
@@ -76,8 +78,7 @@ def follow(request: RobotsRequest, parts: Parts, now: Now) -> None:
     if not parts.routes.owns(request.host):
         parts.foreign.ask(request, now)
         return
-    parts.given_up.recall(request.host, parts, now)
-    if parts.hosts.given_up(request.host) is None:
+    if parts.given_up.recall(request.host, parts, now).given_up is None:
         parts.frontier.request(request, now=now.mono)
     else:
         give_up(request, parts, now)
@@ -113,8 +114,9 @@ def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
             _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
             sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
-        parts.frontier.wake(learned.host, now=now.mono)
-        parts.hosts.touch([learned.host])
+        host = parts.hosts.get(learned.host)
+        parts.frontier.wake(host, now=now.mono)
+        parts.hosts.touch([] if host is None else [host])
 
 
 def _obey(learned: Learned, parts: Parts, now: Now) -> None:
@@ -122,4 +124,5 @@ def _obey(learned: Learned, parts: Parts, now: Now) -> None:
         return  # a file that cannot be read says nothing: a delay that was known before holds
     delay_s = learned.crawl_delay_s
     parts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
-    parts.audit.robots(parts.politeness.key(learned.host), delay_s)
+    budget = parts.hosts.budget(parts.hosts.key(learned.host))
+    budget.robots(delay_s, is_grouped=parts.hosts.is_grouped)

@@ -16,8 +16,11 @@ from mannerly.crawler.events import (
 from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.frontier.core import Frontier
 from mannerly.crawler.frontier.first_contacts import FirstContacts
-from mannerly.crawler.frontier.quota import HostQuota
 from mannerly.crawler.frontier.shares import MANY_URLS, Shares
+from mannerly.crawler.host.hosts import Hosts
+from mannerly.crawler.host.inflight import Flights
+from mannerly.crawler.host.own_paces import OwnPaces
+from mannerly.crawler.host.records import HostRecords
 from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
@@ -25,19 +28,14 @@ from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
 from mannerly.politeness.events import Evicted, Retired
 
-from .audit import SpacingAudit
 from .doing import cause_of_retry, doing_of
 from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
-from .hosts import HostRecords
-from .inflight import Flights
 from .lists import Lists
-from .own_paces import OwnPaces
 from .recheck import Rechecks
 from .routes import Routes
 from .shared import SharedHosts
 from .sitemaps import SitemapQuota
-from .unreachable import UnreachableHosts
 from .warming import Warming
 
 if TYPE_CHECKING:
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
+    from mannerly.crawler.host.host import Host
     from mannerly.crawler.host_view import Doing
     from mannerly.crawler.model import (
         Candidate,
@@ -82,22 +81,19 @@ class Parts:
     frontier: Frontier
     robots: RobotsGate
     robots_limit: int  # robots.txt files that this shard may fetch at once
-    hosts: HostRecords
+    hosts: Hosts
+    records: HostRecords
     flights: Flights
     routes: Routes
-    audit: SpacingAudit
-    quota: HostQuota | None  # None: no --max-per-host
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
     rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     shared: SharedHosts | None = None  # None: no other crawl can want these hosts
     checks_only: bool = False  # no page is visited any more: only links are checked
-    paused_hosts: set[str] = field(default_factory=set)  # by `host pause`
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
-    unreachable: UnreachableHosts = field(default_factory=UnreachableHosts)
     element_bytes: int = 0  # taken since a commit was asked for
     refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     refusals: dict[int, int] = field(default_factory=dict)  # by seq, with `refusal_retries` only
@@ -130,8 +126,7 @@ class Parts:
     def pass_on(self, entry: Entry, record: PageRecord, candidates: list[Candidate]) -> None:
         """Put the new links of a page into the batch, in their place if its host has many URLs."""
         links = self.routes.unmet(candidates)
-        host = entry.host
-        if host in self.shares or self._has_many(host, len(links)):
+        if entry.host in self.shares or self._has_many(entry.host, len(links)):
             links, held_back = self.shares.place(entry, record, links)
             if held_back:
                 self.emit(UrlsHeldBack(held_back))
@@ -153,15 +148,15 @@ class Parts:
 
     def _has_many(self, host: str, more: int) -> bool:
         """Return whether a host is large enough for its queue to be shared out."""
-        fetched = self.hosts.fetched(host) if host in self.hosts.known else 0
-        return fetched + self.frontier.queued_of(host) + more >= MANY_URLS
+        known = self.hosts.get(host)
+        return known is not None and known.fetched + known.queued + more >= MANY_URLS
 
     def admit(self, host: str, now: Now) -> Instant:
         """Return `now` if a host may be contacted, else when to ask again.
 
         Only names that were met as links have to wait, and only at their first contact.
         """
-        if self.rules.has_seed_on(host) or not self.hosts.is_new(host):
+        if self.rules.has_seed_on(host) or not self.records.is_new(host):
             return now.mono
         site = site_of(host)
         return self.contacts.admit(site, self.addresses.gap_s(site), now.mono)
@@ -169,14 +164,13 @@ class Parts:
     def heard(self, event: PolitenessEvent) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self.emit(event)
-        self.audit.heard(event)
+        budget = self.hosts.budget_of(event.host)
+        if budget is not None:
+            budget.heard(event)
         if isinstance(event, Retired):
             self.given_up.heard(event)
         elif isinstance(event, Evicted):
-            self.hosts.forget(event.host)
-            self.audit.forget(event.host)
-            self.sitemaps.forget(event.host)
-            self.unreachable.forget(event.host)
+            self.records.evicted(event.host)
             if self.shared is not None:
                 self.shared.evicted(event.host)
 
@@ -200,12 +194,14 @@ class Parts:
         """Return where the hosts are, and how much is left."""
         seen, flights = self.frontier.snapshot(now.mono), self.flights
         due = seen.next_due
-        paused = sum(self.frontier.queued_of(host) > 0 for host in self.paused_hosts)
+        paused = sum(host.queued > 0 for host in self.hosts.paused)
         retrying = self.frontier.retrying() if seen.retries else ()
-        idle = [host for host in retrying if self.frontier.queue_of(host) is None]
-        resting = Counter(cause_of_retry(self.politeness.state(host)) for host in idle)
+        known = self.hosts.get
+        idle = [name for name in retrying if (host := known(name)) is None or not host.queued]
+        resting = Counter(cause_of_retry(self.politeness.state(name)) for name in idle)
         # Their last page is under way, and nothing else is queued.
-        last = sum(self.frontier.queued_of(host) == 0 for host in flights.hosts)
+        last = sum(host.queued == 0 for host in flights.hosts)
+        other = seen.inactive + seen.need_refill + seen.robots_line + seen.asleep
         places = HostPlaces(
             known=self.store.counts().hosts,
             active=seen.active + seen.inactive + resting.total() + last,
@@ -214,7 +210,7 @@ class Parts:
             waiting=resting + Counter(seen.waiting),
             busy=seen.busy + last,
             paused=paused,
-            other=max(0, seen.inactive + seen.hungry + seen.robots_line + seen.asleep - paused),
+            other=max(0, other - paused),
             next_in_s=None if due is None else max(0.0, due - now.mono),
         )
         return ShardMeasured(self.number, flights.on_wire, flights.delivered, seen.queued, places)
@@ -250,14 +246,12 @@ def make_parts(
         rules.has_seed_on,
         max_rate=settings.address_max_rate / sharding.shards,
     )
-    audit = SpacingAudit(pace)
 
-    def see(host: str, retry_at: Instant, at: Now) -> Doing:
-        return doing_of(host, parts, retry_at, at)
+    def see(host: Host, at: Now) -> Doing:
+        return doing_of(host, parts, at)
 
-    hosts = HostRecords(store, politeness, audit, is_resumed=is_resumed, boot=boot, see=see)
-    flights = Flights(number)
-    limit = settings.max_per_host
+    hosts = Hosts(pace, politeness.key if pace.group_by != "host" else None)
+    records = HostRecords(hosts, store, politeness, is_resumed=is_resumed, boot=boot, see=see)
     parts = Parts(
         number=number,
         store=store,
@@ -269,6 +263,7 @@ def make_parts(
         robots_limit=sharding.share(settings.robots_limit, number),
         frontier=Frontier(
             addresses,
+            hosts,
             heap_limit=sharding.share(settings.heap_limit, number),
             roomy_limit=sharding.share(store.read_ahead, number) if store.read_ahead else 0,
         ),
@@ -280,18 +275,17 @@ def make_parts(
             memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
         ),
         hosts=hosts,
-        flights=flights,
+        records=records,
+        flights=Flights(number, hosts),
         routes=Routes(number, sharding, rules),
-        audit=audit,
-        sitemaps=SitemapQuota(settings.max_sitemaps),
-        paces=OwnPaces(settings.hosts, politeness, audit),
-        quota=HostQuota(limit, hosts.fetched, flights.pages_of) if limit else None,
+        sitemaps=SitemapQuota(hosts, settings.max_sitemaps),
+        paces=OwnPaces(settings.hosts, politeness, hosts),
         rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
         warming=Warming(settings, emit) if settings.warm else None,
     )
     if store.counts().round:
         parts.begin_round()
     if leases is not None:
-        parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts, audit)
-        hosts.shared = parts.shared
+        parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts)
+        records.shared = parts.shared
     return parts

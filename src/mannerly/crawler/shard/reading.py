@@ -16,7 +16,8 @@ from mannerly.politeness.model import ErrorKind
 from .elsewhere import PageReading, PageResult
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import Entry, InFlight, Now, PageItems, RobotsRequest
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Entry, Now, PageItems, RobotsRequest
     from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome

@@ -70,7 +70,7 @@ class Remaining:
         counts = store.counts()
         if not counts.queued or counts.waiting or counts.outgoing or counts.retries:
             return False
-        for queue in self._parts.frontier.queues():  # the store is asked only if these are hopeless
-            if not queue.is_spent and not waits_too_long(queue.host, now=now.mono):
+        for host in self._parts.hosts.scheduled:  # the store is asked only if these are hopeless
+            if not host.is_spent and not waits_too_long(host.name, now=now.mono):
                 return False
-        return all(waits_too_long(host, now=now.mono) for host, _ in store.queued_hosts())
+        return all(waits_too_long(name, now=now.mono) for name, _ in store.queued_hosts())

@@ -9,10 +9,9 @@ from mannerly.crawler.model import Entry, Request
 from mannerly.crawler.web.urls import without_port
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import InFlight
+    from mannerly.crawler.host.inflight import Flights, InFlight
     from mannerly.crawler.settings import CrawlSettings
 
-    from .inflight import Flights
     from .recheck import Headers, Rechecks
     from .warming import Warming
 

@@ -12,10 +12,8 @@ returns a value; nothing is called back.
     commit      the batch goes to the store; what was new joins the frontier
     tick        now and then: links of other shards, given-up hosts, measurements
 
-A shard belongs to one loop and one thread. Everything here is synchronous, so the same code runs on
-real sockets and in virtual time.
-
-Invariant: every entry that was handed out is in exactly one of: in flight, put back, in the batch.
+A shard belongs to one loop and one thread, and all of it is synchronous: the same code runs on real
+sockets and in virtual time. An entry that was handed out is in flight, put back, or in the batch.
 """
 
 from __future__ import annotations
@@ -40,12 +38,15 @@ from .parts import make_parts
 from .reading import credible, given_back, harvest_safely, is_given
 from .remaining import Remaining
 from .requests import RequestMaker
+from .unreachable import because
 from .upkeep import upkeep
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
-    from mannerly.crawler.model import Candidate, FetchError, InFlight, Now, RobotsRecord
+    from mannerly.crawler.host.host import Host
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Candidate, FetchError, Now, RobotsRecord
     from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
@@ -128,13 +129,15 @@ class Shard:
         """Return up to `room` requests that may be sent now; each has its permit."""
         frontier, requests = self.frontier, list[Request]()
         for _ in range(PASSES):
-            self.judge.begin()
             taken = frontier.take(
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
-                self._drop(entry, self.parts.unreachable.because(entry.host, reason))
-            requests += [self._request(flight) for flight in taken.starts]
+                self._drop(entry, because(self.parts.hosts.get(entry.host), reason))
+            for flight in taken.starts:
+                if flight.host.budget is None:  # forgotten while it waited for its robots.txt
+                    self.parts.given_up.recall(flight.item.host, self.parts, now)
+                requests.append(self._request(flight))
             if not taken.unknown and not taken.refills:
                 break
             if taken.unknown and self.parts.shared is not None:
@@ -163,19 +166,19 @@ class Shard:
         host, permit, shared = flight.item.host, flight.permit, self.parts.shared
         if shared is not None and instant >= shared.sure_until:
             return False
-        return self.parts.addresses.may_leave(
-            host, address, permit, now=instant
-        ) and self.politeness.may_leave(permit, now=instant)
+        may_leave = self.parts.addresses.may_leave(host, address, permit, now=instant)
+        return may_leave and self.politeness.may_leave(permit, now=instant)
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
-        host = flight.item.host
-        self.parts.hosts.sent(host)
-        self._emit(self.parts.audit.sent(host, flight.permit, instant))
+        host = flight.host
+        self.parts.records.sent(host)
+        assert host.budget is not None, "a host that is asked is known"
+        self._emit(host.budget.sent(host.name, flight.permit, instant))
         if self._waits is not None:
-            wait = self._waits.after(host, self.parts, instant)
+            wait = self._waits.after(host.name, self.parts, instant)
             if wait is not None:
                 self._emit(wait)
 
@@ -185,7 +188,7 @@ class Shard:
         self.flights.answered(flight)
         outcome, retry = lessons.report(flight, answer, self.parts, now)
         item = flight.item
-        given_up = self.parts.given_up.reason(item.host) if outcome is THROTTLE else None
+        given_up = flight.host.given_up if outcome is THROTTLE else None
         lacked = 0 if answer.error is None else self._lacks(item, answer.error)
         follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
         if self.parts.warming is not None:
@@ -230,13 +233,12 @@ class Shard:
         assert isinstance(entry, Entry)
         outcome, latency_s, found, is_local, exchange = result
         if not KINDS[entry.kind].is_page:
-            candidates = sitemaps.settled(entry, found, parts)
+            candidates = sitemaps.settled(flight, found, parts)
             parts.lists.add(flight, entry, found._replace(found=candidates), exchange)
             parts.lists.settle(parts)
             return
         self.flights.settle(flight)
-        if self._lacked:
-            self._lacked.pop(entry.seq, None)
+        self._lacked.pop(entry.seq, None)
         record, candidates, passed_over, _, _, is_unchanged, _, _ = found
         parts.batch.pages.append((entry, record))
         parts.keep_found(entry, found, exchange)
@@ -247,8 +249,8 @@ class Shard:
         self._emit(
             told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
         )
-        lessons.count(entry, record, outcome, parts, now)
-        self._wake_held_back(entry, now)
+        lessons.count(flight, entry, record, outcome, parts, now)
+        self._wake_held_back(flight.host, entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
@@ -297,8 +299,8 @@ class Shard:
         """Ask for an entry again later; return whether it is a page."""
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
-        self.parts.hosts.put_back(again.entry.host, again.due)
-        self._wake_held_back(again.entry, now)
+        self.parts.records.put_back(flight.host, again.due)
+        self._wake_held_back(flight.host, again.entry, now)
         return KINDS[again.entry.kind].is_page
 
     def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
@@ -313,10 +315,10 @@ class Shard:
         self.parts.batch.dropped.append((entry, reason))
         self._emit(told.UrlsDropped(reason, 1))
 
-    def _wake_held_back(self, entry: Entry, now: Now) -> None:
+    def _wake_held_back(self, host: Host, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
-        if self.parts.quota is not None and KINDS[entry.kind].is_page:
-            self.frontier.wake(entry.host, now=now.mono)
+        if self._settings.max_per_host is not None and KINDS[entry.kind].is_page:
+            self.frontier.wake(host, now=now.mono)
 
     # ------------------------------------------------------------------ committing
 
@@ -343,7 +345,7 @@ class Shard:
     def to_commit(self, now: Now) -> Batch:
         """Return everything so far; `committed` is told what came of its commit."""
         batch = self.parts.batch
-        batch.hosts = self.parts.hosts.changes(now)
+        batch.hosts = self.parts.records.changes(now)
         if self.parts.archive is not None:
             batch.segments = self.parts.archive.flush()
         return batch
@@ -359,11 +361,10 @@ class Shard:
             archive.committed()
         self.parts.batch = Batch()
         self.parts.is_urgent = False
-        self.parts.hosts.committed()
         self.flights.committed()
-        frontier.committed(entry for entry, _ in batch.pages)
-        frontier.committed(entry for entry, _ in batch.dropped)
+        frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
         self._found(committed.new, now)
+        self.parts.records.committed()
         self.parts.lists.settle(self.parts)
 
     def tick(self, now: Now, received: Committed | None = None) -> None:
@@ -373,8 +374,7 @@ class Shard:
         """
         parts = self.parts
         for record in self.store.reminders():
-            parts.given_up.recall(record.host, parts, now)
-            parts.hosts.remind(record, now)
+            parts.records.remind(parts.given_up.recall(record.host, parts, now), record, now)
         if received is None and parts.routes.leads_elsewhere:
             self.store.deliver()
             received = self.store.receive(RECEIVE)

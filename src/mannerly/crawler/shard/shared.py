@@ -38,13 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from mannerly.crawler.frontier.core import Frontier
+    from mannerly.crawler.host.hosts import Hosts
     from mannerly.crawler.model import Now
     from mannerly.crawler.store.host_memory import Holder
     from mannerly.politeness import Politeness
     from mannerly.politeness.model import Instant
 
-    from .audit import SpacingAudit
-    from .hosts import HostRecords
     from .leases import Leases
 
 LONGEST_ROUND = 2.0  # times a round: then turns end, also if nothing could be sent
@@ -84,14 +83,12 @@ class SharedHosts:
         leases: Leases,
         politeness: Politeness,
         frontier: Frontier,
-        hosts: HostRecords,
-        audit: SpacingAudit,
+        hosts: Hosts,
     ) -> None:
         self._leases = leases
         self._politeness = politeness
         self._frontier = frontier
         self._hosts = hosts
-        self._audit = audit
         self._held: dict[str, _Turn] = {}
         self._granted: dict[str, _Grant] = {}  # of hosts that are about to be recalled
         self._away: dict[str, _Away] = {}
@@ -305,7 +302,7 @@ class SharedHosts:
             return True
         if self._leases.is_resting or (state is not None and state.gate in _RESTING):
             return False
-        return any(map(self._frontier.queued_of, self._hosts.of_key(key)))
+        return any(host.queued for host in self._hosts.of_key(key))
 
     def _in_flight(self, key: str) -> int:
         state = self._politeness.state(key)
@@ -327,7 +324,7 @@ class SharedHosts:
             is_gap = budget.next_in_s <= budget.gap_s
             politeness.block(key, until, Reason.PACE if is_gap else Reason.RETRY_AFTER, now=mono)
             if not is_gap:
-                self._audit.blocked(key, until)
+                self._hosts.budget(key).blocked(until)
 
     def _budget(self, key: str, now: Now, known: Remembered | None = None) -> HostBudget:
         """Return what the next holder of a host must know; `known`: what was just learned."""

@@ -27,7 +27,10 @@ from mannerly.crawler.web.urls import canonical
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mannerly.crawler.model import Candidate, Entry, Judgement
+    from mannerly.crawler.host.host import Host
+    from mannerly.crawler.host.hosts import Hosts
+    from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Candidate, Judgement
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Instant
 
@@ -42,78 +45,51 @@ _SITEMAPS = Limit.SITEMAPS
 _BEYOND = Drop(SITEMAP_LIMIT)
 
 
-class _Count:
-    """The sitemaps of one host in this run."""
-
-    __slots__ = ("bytes", "fetched", "is_told", "taken")
-
-    def __init__(self) -> None:
-        self.taken = 0  # queued, as far as this shard has found them
-        self.fetched = 0
-        self.bytes = 0
-        self.is_told = False
-
-
 class SitemapQuota:
     """The number of sitemaps of each host that may still be taken."""
 
-    def __init__(self, limit: int, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, hosts: Hosts, limit: int, max_bytes: int = MAX_BYTES) -> None:
+        self._hosts = hosts
         self._limit = limit
         self._max_bytes = max_bytes
-        self._hosts: dict[str, _Count] = {}
-        self._allowed: Counter[str] = Counter()  # in one `take`
 
     def take(self, found: Candidate) -> Candidate | None:
         """Return a sitemap with its turn; None if its host has enough."""
-        count = self._hosts.setdefault(found.host, _Count())
+        count = self._hosts.visit(found.host).sitemap_use
         if count.taken >= self._limit or count.bytes >= self._max_bytes:
             return None
         count.taken += 1
         return found._replace(priority=sitemap_turn(count.taken - 1))
 
-    def begin(self) -> None:
-        """Start a new `take`: what the last one allowed is under way, or is judged again."""
-        if self._allowed:
-            self._allowed.clear()
-
-    def judge(self, host: str, under_way: int, now: Instant) -> Judgement:
-        """Return whether one more sitemap of a host may go; `under_way`: have no result yet."""
+    def judge(self, host: Host, now: Instant) -> Judgement:
+        """Return whether one more sitemap of a host may go."""
         if self.is_spent(host):
             return _BEYOND
-        count = self._hosts.get(host)
-        fetched = 0 if count is None else count.fetched
-        if fetched + under_way + self._allowed[host] >= self._limit:
+        count = host.sitemaps
+        if count is not None and count.fetched + count.under_way >= self._limit:
             return Later(now + HELD_BACK_S)
         return GO
 
-    def allowed(self, host: str) -> None:
-        """A sitemap goes, unless its host has no slot now."""
-        self._allowed[host] += 1
-
-    def fetched(self, host: str, size: int) -> None:
+    def fetched(self, host: Host, size: int) -> None:
         """Count a sitemap that was read."""
-        count = self._hosts.setdefault(host, _Count())
+        count = host.sitemap_use
         count.fetched += 1
         count.bytes += size
 
-    def is_spent(self, host: str) -> bool:
+    def is_spent(self, host: Host) -> bool:
         """Return whether no more sitemaps of a host are fetched."""
-        count = self._hosts.get(host)
+        count = host.sitemaps
         if count is None:
             return self._limit == 0
         return count.fetched >= self._limit or count.bytes >= self._max_bytes
 
-    def forget(self, host: str) -> None:
-        """Forget a host that was not needed for long."""
-        self._hosts.pop(host, None)
-
-    def limited(self, host: str) -> SitemapsLimited | None:
+    def limited(self, host: Host) -> SitemapsLimited | None:
         """Return the event that a host has reached a limit, once."""
-        count = self._hosts.setdefault(host, _Count())
+        count = host.sitemap_use
         if count.is_told:
             return None
         count.is_told = True
-        return SitemapsLimited(host, count.taken, count.bytes)
+        return SitemapsLimited(host.name, count.taken, count.bytes)
 
 
 def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
@@ -129,12 +105,12 @@ def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
     parts.routes.links(found, parts.batch)
 
 
-def settled(entry: Entry, found: Harvest, parts: Parts) -> list[Candidate]:
+def settled(flight: InFlight, found: Harvest, parts: Parts) -> list[Candidate]:
     """Count a list that was read; return what it names, without sitemaps beyond the limits."""
-    if KINDS[entry.kind].limit is _SITEMAPS:
-        parts.sitemaps.fetched(entry.host, found.list_size)
-        if parts.sitemaps.is_spent(entry.host):
-            _tell(entry.host, parts)
+    if KINDS[flight.item.kind].limit is _SITEMAPS:
+        parts.sitemaps.fetched(flight.host, found.list_size)
+        if parts.sitemaps.is_spent(flight.host):
+            _tell(flight.host, parts)
     return _within(parts, found.found)
 
 
@@ -152,11 +128,11 @@ def _within(parts: Parts, found: list[Candidate]) -> list[Candidate]:
             beyond[each.host] += 1
     for host, count in beyond.items():
         parts.emit(UrlsDropped(SITEMAP_LIMIT, count))
-        _tell(host, parts)
+        _tell(parts.hosts.visit(host), parts)
     return within
 
 
-def _tell(host: str, parts: Parts) -> None:
+def _tell(host: Host, parts: Parts) -> None:
     event = parts.sitemaps.limited(host)
     if event is not None:
         parts.emit(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import origins
+from . import origins, unreachable
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Now
@@ -23,7 +23,7 @@ def upkeep(parts: Parts, now: Now) -> None:
     frontier.add(parts.given_up.bring_back(parts, now), now=now.mono)
     origins.give_up_overdue(parts, now)
     parts.given_up.follow(parts, now)
-    parts.unreachable.press(parts, now)
+    unreachable.press(parts, now)
     for request in parts.given_up.drop_urls(parts, now):
         origins.give_up(request, parts, now)
     is_idle = not frontier.queued and not parts.flights.pending and not parts.batch

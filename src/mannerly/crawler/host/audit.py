@@ -38,7 +38,7 @@ ROUNDING_S = 1e-6
 _DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT")
 
 
-class _Rule:
+class SpacingRule:
     """The operator's part of the gap, from the settings."""
 
     __slots__ = ("bursts", "is_on", "least_gap_s", "longest_crawl_delay_s", "start_gap_s")
@@ -53,34 +53,6 @@ class _Rule:
         self.longest_crawl_delay_s = settings.max_crawl_delay_s if is_capped else inf
 
 
-class _Budget:
-    """One budget: when it was last used, and what was asked for."""
-
-    __slots__ = (
-        "crawl_delay_s",
-        "early",
-        "last_sent",
-        "open_until",
-        "required_gap_s",
-        "retry_afters",
-        "retry_afters_broken",
-        "silent_until",
-        "smallest_at",
-        "smallest_gap_s",
-    )
-
-    def __init__(self) -> None:
-        self.last_sent: Instant = NEVER
-        self.crawl_delay_s = 0.0
-        self.silent_until: Instant = NEVER
-        self.open_until: Instant = NEVER
-        self.smallest_gap_s = inf
-        self.required_gap_s = 0.0  # when the gap was smallest
-        self.smallest_at: Instant = NEVER
-        self.early = 0
-        self.retry_afters = self.retry_afters_broken = 0
-
-
 class Spacing(NamedTuple):
     """The notes of the audit about one budget so far."""
 
@@ -92,141 +64,134 @@ class Spacing(NamedTuple):
     retry_afters_broken: int = 0
 
 
-_NOTHING_NOTED = Spacing()
-
-
 class SpacingAudit:
-    """Judges every request of one shard, by the budget that it uses."""
+    """Judges the requests that use one budget: when it was last used, and what was asked for."""
 
-    __slots__ = ("_budgets", "_is_grouped", "_own_rules", "_rule")
+    __slots__ = (
+        "_crawl_delay_s",
+        "_early",
+        "_last_sent",
+        "_open_until",
+        "_required_gap_s",
+        "_retry_afters",
+        "_retry_afters_broken",
+        "_rule",
+        "_silent_until",
+        "_smallest_at",
+        "_smallest_gap_s",
+    )
 
-    def __init__(self, settings: Settings) -> None:
-        self._rule = _Rule(settings)
-        self._own_rules: dict[str, _Rule] = {}  # of budgets with a pace of their own
-        self._budgets: dict[str, _Budget] = {}
-        self._is_grouped = settings.group_by != "host"
+    def __init__(self, rule: SpacingRule) -> None:
+        self._rule = rule
+        self.forget()
 
-    def configure(self, settings: Settings, *, key: str | None = None) -> None:
-        """Change the settings, of one budget or of all; gaps count from the next request.
+    def forget(self) -> None:
+        """Forget everything: the next request of an idle budget comes later than any gap."""
+        self._last_sent: Instant = NEVER
+        self._crawl_delay_s = 0.0
+        self._silent_until: Instant = NEVER
+        self._open_until: Instant = NEVER
+        self._smallest_gap_s = inf
+        self._required_gap_s = 0.0  # when the gap was smallest
+        self._smallest_at: Instant = NEVER
+        self._early = 0
+        self._retry_afters = self._retry_afters_broken = 0
+
+    def configure(self, rule: SpacingRule) -> None:
+        """Change the operator's part; gaps count from the next request.
 
         The gap from a request before the change to one after it belongs to neither delay.
         """
-        if key is None:
-            self._rule = _Rule(settings)
-            changed = list(self._budgets.values())
-        else:
-            self._own_rules[key] = _Rule(settings)
-            changed = [self._budget(key)]
-        for budget in changed:
-            budget.last_sent = NEVER
+        self._rule = rule
+        self._last_sent = NEVER
 
     # ------------------------------------------------------------------ what was asked for
 
-    def robots(self, key: str, delay_s: float | None) -> None:
+    def robots(self, delay_s: float | None, *, is_grouped: bool = False) -> None:
         """Note the delay that robots.txt asks for; of several hosts in a group the longest."""
-        budget = self._budget(key)
-        delay_s = min(delay_s or 0.0, self._own_rules.get(key, self._rule).longest_crawl_delay_s)
-        is_longest = not self._is_grouped or delay_s > budget.crawl_delay_s
-        if is_longest:
-            budget.crawl_delay_s = delay_s
+        delay_s = min(delay_s or 0.0, self._rule.longest_crawl_delay_s)
+        if not is_grouped or delay_s > self._crawl_delay_s:
+            self._crawl_delay_s = delay_s
 
-    def refused(self, key: str, headers: Mapping[str, str], now: Instant, wall: float) -> None:
+    def refused(self, headers: Mapping[str, str], now: Instant, wall: float) -> None:
         """Note the Retry-After of an answer that was no success; header names in lower case."""
         wait_s = announced_wait_s(headers, wall)
         if wait_s > 0.0:
-            self._budget(key).retry_afters += 1
-        self.blocked(key, now + wait_s)
+            self._retry_afters += 1
+        self.blocked(now + wait_s)
 
-    def blocked(self, key: str, until: Instant) -> None:
+    def blocked(self, until: Instant) -> None:
         """Note that nothing may be sent before `until`."""
-        budget = self._budget(key)
-        budget.silent_until = max(budget.silent_until, until)
+        self._silent_until = max(self._silent_until, until)
 
     def heard(self, event: polite.Event) -> None:
-        """Note when the breaker of a budget is open."""
+        """Note when the breaker is open."""
         if isinstance(event, polite.Opened):
-            self._budget(event.host).open_until = event.until
+            self._open_until = event.until
         elif isinstance(event, (polite.HalfOpened, polite.Closed, polite.Revived)):
-            budget = self._budget(event.host)
-            budget.open_until = NEVER
-            if budget.silent_until == inf:  # the operator knows better than an unreadable header
-                budget.silent_until = NEVER
+            self._open_until = NEVER
+            if self._silent_until == inf:  # the operator knows better than an unreadable header
+                self._silent_until = NEVER
 
-    def unlearned(self, key: str) -> None:
+    def unlearned(self) -> None:
         """Note that the operator had the rules of robots.txt forgotten."""
-        self._budget(key).crawl_delay_s = 0.0
+        self._crawl_delay_s = 0.0
 
     # ------------------------------------------------------------------ what was done
 
     def sent(self, host: str, permit: Permit, instant: Instant) -> RequestSent:
         """Judge a request that has left; return the event with its gap and the gap in force."""
-        key = permit.host.key
-        budget = self._budgets.get(key) or self._budget(key)
-        last, budget.last_sent = budget.last_sent, instant
-        rule = self._own_rules.get(key, self._rule) if self._own_rules else self._rule
-        if not rule.is_on:
+        last, self._last_sent = self._last_sent, instant
+        if not self._rule.is_on:
             return RequestSent(host, None if last == NEVER else instant - last, 0.0, False)
-        required_s = _required_gap_s(rule, budget, permit)
+        required_s = self._required_s(permit)
         after = instant + ROUNDING_S
-        is_early = after < budget.silent_until
-        budget.retry_afters_broken += is_early
-        is_early = is_early or after < budget.open_until
+        is_early = after < self._silent_until
+        self._retry_afters_broken += is_early
+        is_early = is_early or after < self._open_until
         if last == NEVER:
-            budget.early += is_early
+            self._early += is_early
             return RequestSent(host, None, required_s, is_early)
         gap_s = instant - last
         is_early = is_early or gap_s < TOLERANCE * required_s
-        if gap_s < budget.smallest_gap_s:
-            budget.smallest_gap_s, budget.required_gap_s = gap_s, required_s
-            budget.smallest_at = instant
-        budget.early += is_early
+        if gap_s < self._smallest_gap_s:
+            self._smallest_gap_s, self._required_gap_s = gap_s, required_s
+            self._smallest_at = instant
+        self._early += is_early
         return RequestSent(host, gap_s, required_s, is_early)
 
-    def noted(self, key: str) -> Spacing:
-        """Return what was noted of a budget."""
-        budget = self._budgets.get(key)
-        if budget is None:
-            return _NOTHING_NOTED
+    @property
+    def noted(self) -> Spacing:
+        """Return what was noted."""
         return Spacing(
-            0.0 if budget.smallest_gap_s == inf else budget.smallest_gap_s,
-            budget.required_gap_s,
-            budget.smallest_at,
-            budget.early,
-            budget.retry_afters,
-            budget.retry_afters_broken,
+            0.0 if self._smallest_gap_s == inf else self._smallest_gap_s,
+            self._required_gap_s,
+            self._smallest_at,
+            self._early,
+            self._retry_afters,
+            self._retry_afters_broken,
         )
 
-    def recall(self, key: str, record: HostRecord) -> None:
-        """Go on with what earlier runs noted of a host."""
-        budget = self._budget(key)
-        budget.crawl_delay_s = record.crawl_delay_s
-        budget.smallest_gap_s = record.smallest_gap_s or inf
-        budget.required_gap_s = record.required_gap_s
-        budget.early = record.early
-        budget.retry_afters = record.retry_afters
-        budget.retry_afters_broken = record.retry_afters_broken
+    def recall(self, record: HostRecord) -> None:
+        """Go on with what earlier runs noted."""
+        self._crawl_delay_s = record.crawl_delay_s
+        self._smallest_gap_s = record.smallest_gap_s or inf
+        self._required_gap_s = record.required_gap_s
+        self._early = record.early
+        self._retry_afters = record.retry_afters
+        self._retry_afters_broken = record.retry_afters_broken
 
-    def forget(self, key: str) -> None:
-        """Forget an idle budget: its next request comes later than any gap."""
-        self._budgets.pop(key, None)
-
-    def _budget(self, key: str) -> _Budget:
-        budget = self._budgets.get(key)
-        if budget is None:
-            budget = self._budgets[key] = _Budget()
-        return budget
-
-
-def _required_gap_s(rule: _Rule, budget: _Budget, permit: Permit) -> float:
-    if rule.bursts and not budget.crawl_delay_s:
-        return 0.0
-    # Comparisons instead of max(): this runs for every request.
-    gap_s = published_gap_s(permit, rule.start_gap_s)
-    if gap_s < rule.least_gap_s:
-        gap_s = rule.least_gap_s
-    if gap_s < budget.crawl_delay_s:
-        gap_s = budget.crawl_delay_s
-    return gap_s
+    def _required_s(self, permit: Permit) -> float:
+        rule = self._rule
+        if rule.bursts and not self._crawl_delay_s:
+            return 0.0
+        # Comparisons instead of max(): this runs for every request.
+        gap_s = published_gap_s(permit, rule.start_gap_s)
+        if gap_s < rule.least_gap_s:
+            gap_s = rule.least_gap_s
+        if gap_s < self._crawl_delay_s:
+            gap_s = self._crawl_delay_s
+        return gap_s
 
 
 def published_gap_s(permit: Permit, start_gap_s: float) -> float:

@@ -15,7 +15,6 @@ deque alone takes 750 bytes. This module knows no time, no politeness and no oth
 from __future__ import annotations
 
 from bisect import insort
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import RobotsRequest
@@ -24,51 +23,24 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from mannerly.crawler.model import Entry
-    from mannerly.politeness.model import Instant, Reason
-
-
-class Place(Enum):
-    """The place of a host. It is in exactly one, and only from IDLE may it be forgotten."""
-
-    IDLE = "idle"  # it is being served; afterwards it is in another place, or forgotten
-    HEAP = "heap"
-    BUSY = "busy"  # in its group's line, until one of the group's requests is answered
-    HUNGRY = "hungry"  # its turn came, its window is empty, and the store has more
-    ROBOTS_LINE = "robots_line"  # its turn came for a robots.txt, and too many are being fetched
-    ASLEEP = "asleep"  # until `wake`
 
 
 class HostQueue:
-    """The queue of one host, and the host's place."""
+    """The queue of one host."""
 
-    __slots__ = (
-        "cursor_priority",
-        "cursor_seq",
-        "due",
-        "front",
-        "host",
-        "on_disk",
-        "place",
-        "reason",
-        "window",
-    )
+    __slots__ = ("cursor_priority", "cursor_seq", "front", "name", "on_disk", "window")
 
-    def __init__(self, host: str, on_disk: int = 0) -> None:
-        self.host = host
+    def __init__(self, name: str, on_disk: int = 0) -> None:
+        self.name = name
         self.on_disk = on_disk
         self.front: list[Entry | RobotsRequest] | None = None
         self.window: list[Entry] | None = None  # the last entry is the next one
         # Two numbers instead of a tuple, which would take more memory.
         self.cursor_priority = -1
         self.cursor_seq = -1
-        self.place = Place.IDLE
-        self.reason: Reason | None = None  # why it has to wait, while it is in the heap
-        self.due: Instant | None = None  # its instant, while it is in the heap
 
-    def __repr__(self) -> str:
-        return f"<HostQueue {self.host} {self.place.value}, {len(self)} here, {self.on_disk} there>"
-
-    def __len__(self) -> int:
+    @property
+    def in_memory(self) -> int:
         """Return the number of items in memory."""
         return len(self.front or ()) + len(self.window or ())
 
@@ -76,7 +48,12 @@ class HostQueue:
     def urls(self) -> int:
         """Return how many URLs wait, in memory and on disk."""
         robots = sum(isinstance(item, RobotsRequest) for item in self.front or ())
-        return len(self) - robots + self.on_disk
+        return self.queued - robots
+
+    @property
+    def queued(self) -> int:
+        """Return the number of items in memory and on disk."""
+        return self.in_memory + self.on_disk
 
     @property
     def is_spent(self) -> bool:
@@ -174,6 +151,11 @@ class HostQueue:
         self.front = self.window = None
         self.on_disk = 0
         return requests
+
+    def begin_anew(self, on_disk: int) -> None:
+        """Count the entries of an empty queue that the store has; none of them is in memory."""
+        self.on_disk = on_disk
+        self.cursor_priority = self.cursor_seq = -1
 
     # ------------------------------------------------------------------ the window
 

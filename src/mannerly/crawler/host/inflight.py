@@ -3,41 +3,82 @@
     granted ──► sent ──► (reading) ──► (delivered) ──► settled ──► committed
                    └──► ended: put back for a retry, or a robots.txt
 
-Only this module counts requests in flight; all others ask it. A page counts until
-its result is committed: `pending` is what a crash would cost, and what `workers` limits. Where
-commits are seldom (`Rhythm.uncommitted`), `workers` limits those that are `unsettled`.
+Only this module counts requests in flight, of a shard and of each host; all others ask it. A page
+counts until its result is committed: `pending` is what a crash would cost, and what `workers`
+limits. Where commits are seldom (`Rhythm.uncommitted`), `workers` limits the `unsettled` ones.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.kinds import KINDS, Kind, Limit
-from mannerly.crawler.model import Stage
+from mannerly.crawler.kinds import KINDS, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
-    from mannerly.crawler.model import InFlight
+    from mannerly.crawler.model import Entry, Request, RobotsRequest
+    from mannerly.politeness.model import Permit
+
+    from .host import Host
+    from .hosts import Hosts
+
+
+class Stage(IntEnum):
+    """The progress of a request."""
+
+    GRANTED = 0  # it has a slot; its connection may still be opening
+    SENT = 1
+    READING = 2  # its page is being parsed in another process
+    DELIVERED = 3  # its page was handed to the program that iterates over the crawl
+    SETTLED = 4  # its result is in the batch that the next commit writes
+
 
 _GRANTED, _SENT, _READING = Stage.GRANTED, Stage.SENT, Stage.READING
 _DELIVERED, _SETTLED = Stage.DELIVERED, Stage.SETTLED
-_PAGES, _SITEMAPS, _ROBOTS = Limit.PAGES, Limit.SITEMAPS, Kind.ROBOTS
+_ROBOTS = Kind.ROBOTS
+
+
+class InFlight:
+    """One request, from the grant of its slot until its result is committed.
+
+    Its host counts it from here until it has a result (`Flights.settle`, `end`). `shard`
+    is the number of the shard that it belongs to.
+    """
+
+    __slots__ = ("host", "item", "permit", "shard", "stage")
+
+    def __init__(self, item: Entry | RobotsRequest, permit: Permit, host: Host) -> None:
+        self.item = item
+        self.permit = permit
+        self.host = host
+        self.shard = 0
+        self.stage = _GRANTED
+        host.begin(item.kind)
+
+    def __repr__(self) -> str:
+        return f"<InFlight {self.item.url} {self.stage.name.lower()}>"
+
+
+def flight_of(request: Request) -> InFlight:
+    """Return the flight that a request of a shard belongs to."""
+    flight = request.flight
+    assert isinstance(flight, InFlight), "every request of a shard has its flight"
+    return flight
 
 
 class Flights:
     """Counts the requests of one shard by how far they have come."""
 
-    __slots__ = ("_by_kind", "_counts", "_number", "_of_limit", "_unsettled", "unsent")
+    __slots__ = ("_counts", "_hosts", "_number", "_unsettled", "_with_pages")
 
-    def __init__(self, shard: int) -> None:
+    def __init__(self, shard: int, hosts: Hosts) -> None:
         self._number = shard
+        self._hosts = hosts
         self._counts = [0] * len(Stage)
         self._unsettled = [0] * len(KINDS)  # requests that are not settled yet, by kind
-        # The same by host: those that a limit is for share a count.
-        self._of_limit: dict[Limit, dict[str, int]] = {limit: {} for limit in Limit}
-        self._by_kind = tuple(self._of_limit[row.limit] for row in KINDS)
-        self.unsent: dict[str, InFlight] = {}  # the latest of a budget, while it connects
+        self._with_pages: set[Host] = set()
 
     def __repr__(self) -> str:
         stages = ", ".join(f"{self._counts[stage]} {stage.name.lower()}" for stage in Stage)
@@ -76,30 +117,14 @@ class Flights:
         return sum(self._counts)
 
     @property
-    def hosts(self) -> Iterable[str]:
+    def hosts(self) -> Collection[Host]:
         """Return the hosts of the pages that are not settled yet."""
-        return self._of_limit[_PAGES].keys()
-
-    def pages_of(self, host: str) -> int:
-        """Pages of a host that have no result yet."""
-        return self._of_limit[_PAGES].get(host, 0)
-
-    def sitemaps_of(self, host: str) -> int:
-        """Sitemaps of a host that have no result yet."""
-        return self._of_limit[_SITEMAPS].get(host, 0)
+        return self._with_pages
 
     @property
     def robots(self) -> int:
         """Requests for a robots.txt that were not answered."""
         return self._unsettled[_ROBOTS]
-
-    def is_connecting(self, key: str) -> bool:
-        """Return whether the latest request of a budget has not left: its gap has not begun.
-
-        A budget without a gap may open several connections at once.
-        """
-        flight = self.unsent.get(key)
-        return flight is not None and flight.permit.host.delay_s > 0.0
 
     # ------------------------------------------------------------------ from stage to stage
 
@@ -107,11 +132,12 @@ class Flights:
         """A slot was granted."""
         flight.shard = self._number
         self._counts[_GRANTED] += 1
-        item = flight.item
-        self._unsettled[item.kind] += 1
-        hosts = self._by_kind[item.kind]
-        hosts[item.host] = hosts.get(item.host, 0) + 1
-        self.unsent[flight.permit.host.key] = flight
+        host = flight.host
+        self._unsettled[flight.item.kind] += 1
+        if host.pages:
+            self._with_pages.add(host)
+        assert host.budget is not None, "a host is known before it is asked"
+        host.budget.connecting = flight
 
     def sent(self, flight: InFlight) -> None:
         """Its bytes have left."""
@@ -153,16 +179,15 @@ class Flights:
         flight.stage = stage
 
     def _has_left(self, flight: InFlight) -> None:
-        key = flight.permit.host.key
-        if self.unsent.get(key) is flight:
-            del self.unsent[key]
+        budget = flight.host.budget
+        if budget is not None and budget.connecting is flight:
+            budget.connecting = None
 
     def _leave_host(self, flight: InFlight) -> None:
-        item = flight.item
-        self._unsettled[item.kind] -= 1
-        hosts = self._by_kind[item.kind]
-        left = hosts[item.host] - 1
-        if left:
-            hosts[item.host] = left
-        else:
-            del hosts[item.host]
+        host, kind = flight.host, flight.item.kind
+        self._unsettled[kind] -= 1
+        host.end(kind)
+        if host.pages == 0:
+            self._with_pages.discard(host)
+        if host.under_way == 0:
+            self._hosts.release(host)

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import HostSet
     from mannerly.politeness import Politeness
 
-    from .audit import SpacingAudit
+    from .hosts import Hosts
 
 
 class OwnPaces:
-    """Keeps what was set for single hosts, and tells the politeness core and the audit."""
+    """Keeps what was set for single hosts, and tells the politeness core and the audits."""
 
     def __init__(
         self,
         hosts: Mapping[str, Mapping[str, Any]],
         politeness: Politeness,
-        audit: SpacingAudit,
+        registry: Hosts,
     ) -> None:
         self._politeness = politeness
-        self._audit = audit
+        self._registry = registry
         self._orders: dict[str, HostOrders] = {}
         self._configured: dict[str, dict[str, Any]] = {}
         for host, own in hosts.items():
@@ -50,4 +50,4 @@ class OwnPaces:
         own = self._configured.get(key, {}) | self._orders.get(key, HostOrders()).settings
         settings = self._politeness.settings.with_changes(own)
         self._politeness.configure(settings, host=key)
-        self._audit.configure(settings, key=key)
+        self._registry.configure(settings, key=key)

@@ -1,0 +1,159 @@
+"""One host: everything that a shard knows of it, as one object.
+
+    queue       its URLs, in memory and on disk (`queue`), and its place in the scheduler
+    budget      what it shares with the hosts of its politeness key (`budget`); None: unknown
+    counts       its stored record and what was counted since (`records`); None: nothing
+    under way   its requests from the grant of a slot until they have a result
+
+A host is unknown until its first turn in this run, when it is recalled from the store, and is
+unknown again when the politeness core forgets its key. Most hosts have one URL, no sitemap and have
+never been silent, so what few of them have is None for the others.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.kinds import KINDS, Limit
+
+from .queue import HostQueue
+
+if TYPE_CHECKING:
+    from mannerly.crawler.kinds import Kind
+    from mannerly.politeness.model import Instant, Reason
+
+    from .budget import Budget
+    from .counts import HostCounts
+
+_PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
+
+
+class Place(Enum):
+    """The place of a host in the scheduler. It is in exactly one."""
+
+    UNSCHEDULED = "unscheduled"  # nothing of it is queued, or it waits in line for a place
+    IDLE = "idle"  # it is being served; afterwards it is in another place
+    HEAP = "heap"
+    BUSY = "busy"  # in its group's line, until one of the group's requests is answered
+    NEEDS_REFILL = "needs_refill"  # its turn came, its window is empty, and the store has more
+    ROBOTS_LINE = "robots_line"  # its turn came for a robots.txt, and too many are being fetched
+    ASLEEP = "asleep"  # until `wake`
+
+
+_UNSCHEDULED = Place.UNSCHEDULED
+
+
+class Silence(NamedTuple):
+    """A host has not answered, not even for its robots.txt."""
+
+    origin: str
+    cause: str  # a reason code
+    tries: int
+
+
+class SitemapUse:
+    """The sitemaps of one host in this run."""
+
+    __slots__ = ("bytes", "fetched", "is_told", "taken", "under_way")
+
+    def __init__(self) -> None:
+        self.taken = 0  # queued, as far as this shard has found them
+        self.under_way = 0
+        self.fetched = 0
+        self.bytes = 0
+        self.is_told = False
+
+
+class Host(HostQueue):
+    """One host of a shard."""
+
+    __slots__ = (
+        "awaits_robots",
+        "budget",
+        "counts",
+        "due",
+        "is_paused",
+        "pages",
+        "place",
+        "reason",
+        "silence",
+        "sitemaps",
+        "under_way",
+    )
+
+    def __init__(self, name: str, on_disk: int = 0) -> None:
+        super().__init__(name, on_disk)
+        self.place = _UNSCHEDULED
+        self.reason: Reason | None = None  # why it has to wait, while it is in the heap
+        self.due: Instant | None = None  # its instant, while it is in the heap
+        self.awaits_robots = False  # a request for its own robots.txt is under way
+        self.is_paused = False  # by `host pause`
+        self.budget: Budget | None = None
+        self.counts: HostCounts | None = None
+        self.under_way = 0  # requests without a result
+        self.pages = 0  # of these, for pages
+        self.sitemaps: SitemapUse | None = None
+        self.silence: Silence | None = None
+
+    def __repr__(self) -> str:
+        place, here, there = self.place.value, self.in_memory, self.on_disk
+        return f"<Host {self.name} {place}, {here} here, {there} there>"
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether there is anything that only this object knows."""
+        return (
+            self.place is not _UNSCHEDULED
+            or self.budget is not None
+            or self.counts is not None
+            or self.under_way > 0
+            or self.is_paused
+        )
+
+    @property
+    def given_up(self) -> str | None:
+        """Return why it was given up, in this run or an earlier one; None if it was not."""
+        counts = self.counts
+        return None if counts is None or counts.record is None else counts.record.retired
+
+    @property
+    def fetched(self) -> int:
+        """Return how many pages it has given, as far as is known."""
+        return 0 if self.counts is None else self.counts.fetched
+
+    @property
+    def sitemap_use(self) -> SitemapUse:
+        """Return what is counted of its sitemaps."""
+        if self.sitemaps is None:
+            self.sitemaps = SitemapUse()
+        return self.sitemaps
+
+    def begin(self, kind: Kind) -> None:
+        """A request to it was granted a slot."""
+        limit = KINDS[kind].limit
+        self.under_way += 1
+        if limit is _PAGES:
+            self.pages += 1
+        elif limit is _SITEMAPS:
+            self.sitemap_use.under_way += 1
+
+    def end(self, kind: Kind) -> None:
+        """A request has its result, or will have none."""
+        limit = KINDS[kind].limit
+        self.under_way -= 1
+        if limit is _PAGES:
+            self.pages -= 1
+        elif limit is _SITEMAPS:
+            self.sitemap_use.under_way -= 1
+
+    def check(self) -> None:
+        """Assert that its parts agree."""
+        super().check()
+        assert (self.due is not None) == (self.place is Place.HEAP), self
+        assert self.reason is None or self.place is Place.HEAP, self
+        assert self.place is not Place.IDLE, self
+        assert self.place is not _UNSCHEDULED or self.is_spent, self
+        assert 0 <= self.pages <= self.under_way, self
+        assert self.budget is None or self.counts is not None, self
+        assert self.budget is None or self in self.budget.members, self
