@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 import yaml
 from dockerfile_parse import DockerfileParser
 from supply.lock import read_lock
+from tests.harness.sites import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -113,9 +113,7 @@ def test_compose_example_sets_options_that_exist(name: str, tmp_path: Path) -> N
 def test_compose_starts_a_service_that_answers(tmp_path: Path) -> None:
     """Its command, on a free port: healthy by its own check, and closed without the token."""
     service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["serve"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [word.replace("7465", str(port)) for word in service["command"]]
     check = [word.replace("7465", str(port)) for word in service["healthcheck"]["test"][1:]]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}

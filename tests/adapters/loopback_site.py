@@ -8,29 +8,29 @@ any other    a page
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from tests.harness.sites import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.harness.sites import Request
 
-class Site(ThreadingHTTPServer):
+
+class Site:
     """The server; `log` has the instant and the path of every request, in order of arrival."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Page)
+        self.origin = ""
         self.log: list[tuple[float, str]] = []
 
     def url(self, path: str) -> str:
         """Return the URL of a path."""
-        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+        return f"{self.origin}{path}"
 
     @property
     def paths(self) -> list[str]:
@@ -42,43 +42,23 @@ class Site(ThreadingHTTPServer):
         """The times between the starts of requests."""
         return [later - sooner for (sooner, _), (later, _) in pairwise(self.log)]
 
-
-class _Page(BaseHTTPRequestHandler):
-    server: Site
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        is_first = self.path not in self.server.paths
-        self.server.log.append((time.monotonic(), self.path))
-        kind, _, number = self.path[1:].partition("/")
+    def respond(self, request: Request) -> None:
+        is_first = request.path not in self.paths
+        self.log.append((time.monotonic(), request.path))
+        kind, _, number = request.path[1:].partition("/")
         if kind == "broken":
-            self.close_connection = True
+            request.hang_up()
         elif kind == "moved":
-            self._answer(302, ("Location", f"/page/{number}"))
+            request.answer(302, headers={"Location": f"/page/{number}"})
         elif kind == "busy" and is_first:
-            self._answer(429, ("Retry-After", "1"))
+            request.answer(429, headers={"Retry-After": "1"})
         else:
-            self._answer(200, ("Content-Type", "text/html"), b"<title>A page</title>")
-
-    def _answer(self, status: int, header: tuple[str, str], body: bytes = b"") -> None:
-        self.send_response(status)
-        self.send_header(*header)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
+            request.answer(200, "<title>A page</title>")
 
 
 @contextmanager
 def running_site() -> Iterator[Site]:
     """Run the server in a thread."""
-    with Site() as site:
-        thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield site
-        finally:
-            site.shutdown()
-            thread.join()
+    site = Site()
+    with serving(site.respond) as site.origin:
+        yield site

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
 import time
 from datetime import UTC, datetime
 from ipaddress import ip_address
@@ -17,6 +18,8 @@ import pytest
 from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.fetch.raw_server import RawServer, answer, hold, routes
+from tests.harness.commands import MANNERLY, bare, run_at
+from tests.harness.sites import free_port
 
 import mannerly
 
@@ -37,27 +40,13 @@ FAST = ("--strategy", "fixed", "--delay", "0.01", "--max-rate", "unlimited")
 def command(directory: Path, *arguments: object) -> subprocess.Popen[str]:
     """Start the command in a directory, with an empty home."""
     return subprocess.Popen(
-        [sys.executable, "-m", "mannerly", *map(str, arguments)],
+        [*MANNERLY, *map(str, arguments)],
         cwd=directory,
-        env={"HOME": str(directory), "PATH": os.defpath, "PYTHONPATH": SOURCE},
+        env=bare(directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    process = command(directory, *arguments)
-    out, err = process.communicate(timeout=PATIENCE_S)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def silent(connection: socket.socket, _path: str) -> bool:
@@ -71,11 +60,11 @@ def silent(connection: socket.socket, _path: str) -> bool:
 def test_misspelled_host_ends_within_seconds_with_the_cause(tmp_path: Path) -> None:
     """On the terminal, in JSON, by `explain` and `host show`; and again on the next run."""
     began = time.monotonic()
-    first = run(tmp_path, "crawl", "seeds.invalid", *QUICK, "--json", "-v")
+    first = run_at(tmp_path, "crawl", "seeds.invalid", *QUICK, "--json", "-v")
     took_s = time.monotonic() - began
-    again = run(tmp_path, "resume", "mine")
-    explained = run(tmp_path, "explain", "mine", "https://seeds.invalid/")
-    shown = run(tmp_path, "host", "show", "mine", "seeds.invalid")
+    again = run_at(tmp_path, "resume", "mine")
+    explained = run_at(tmp_path, "explain", "mine", "https://seeds.invalid/")
+    shown = run_at(tmp_path, "host", "show", "mine", "seeds.invalid")
 
     words = "host name not found: check the spelling"
     assert (first.returncode, again.returncode) == (3, 3)
@@ -114,7 +103,7 @@ def test_refused_connection_and_wrong_certificates_are_told_apart(tmp_path: Path
             secret.url(): "the server answered 401 Unauthorized",
             hanging.url(): "connected, but no robots.txt in time (--robots-timeout, ",
         }
-        outcome = run(tmp_path, "crawl", *causes, *QUICK, "--robots-timeout", "0.7")
+        outcome = run_at(tmp_path, "crawl", *causes, *QUICK, "--robots-timeout", "0.7")
 
     assert outcome.returncode == 3
     for url, cause in causes.items():
@@ -125,9 +114,9 @@ def test_unreachable_host_beside_others_is_exit_code_one(tmp_path: Path) -> None
     """The pages of the others are fetched; the dead host is given up when they are done."""
     with RawServer(routes({"/": answer(b"x", "200 OK", HTML)})) as server:
         seeds = (f"http://127.0.0.1:{free_port()}/", server.url())
-        outcome = run(tmp_path, "crawl", *seeds, *QUICK, *FAST, "-v")
-        shown = run(tmp_path, "explain", "mine", seeds[0])
-        again = run(tmp_path, "resume", "mine")
+        outcome = run_at(tmp_path, "crawl", *seeds, *QUICK, *FAST, "-v")
+        shown = run_at(tmp_path, "explain", "mine", seeds[0])
+        again = run_at(tmp_path, "resume", "mine")
 
     assert (outcome.returncode, again.returncode) == (1, 1)
     assert "connection refused" in outcome.stderr
@@ -138,7 +127,7 @@ def test_unreachable_host_beside_others_is_exit_code_one(tmp_path: Path) -> None
 def test_waiting_says_for_how_long_and_at_which_try(tmp_path: Path) -> None:
     """A server that accepts and never answers: progress, or the reason for waiting."""
     with RawServer(silent) as server:
-        outcome = run(
+        outcome = run_at(
             tmp_path, "crawl", server.url(), *QUICK, "--log-interval", "0.5",
             "--robots-timeout", "5", "--duration", "4.5",
         )  # fmt: skip
@@ -153,8 +142,8 @@ def test_waiting_says_for_how_long_and_at_which_try(tmp_path: Path) -> None:
 def test_finished_crawl_is_zero(tmp_path: Path) -> None:
     """A page that failed does not change that; a second run has nothing to do and says so."""
     with RawServer(routes({"/": answer(b"<a href=/gone>x</a>", "200 OK", HTML)})) as server:
-        first = run(tmp_path, "crawl", server.url(), *QUICK, *FAST)
-        again = run(tmp_path, "crawl", server.url(), *QUICK, *FAST)
+        first = run_at(tmp_path, "crawl", server.url(), *QUICK, *FAST)
+        again = run_at(tmp_path, "crawl", server.url(), *QUICK, *FAST)
 
     assert (first.returncode, again.returncode) == (0, 0)
     assert "Finished: 2 pages" in first.stderr
@@ -172,7 +161,7 @@ def test_limit_that_was_asked_for_is_zero_and_said(
 ) -> None:
     """With the number of URLs that are left, and how to resume."""
     with RawServer(SITE) as server:
-        outcome = run(tmp_path, "crawl", server.url(), *QUICK, *limit, "--json")
+        outcome = run_at(tmp_path, "crawl", server.url(), *QUICK, *limit, "--json")
 
     assert outcome.returncode == 0
     assert words in outcome.stderr
@@ -183,10 +172,10 @@ def test_limit_that_was_asked_for_is_zero_and_said(
 
 def test_usage_error_is_two_and_locked_state_is_four(tmp_path: Path) -> None:
     """Each in one sentence."""
-    usage = run(tmp_path, "crawl", "ftp://a.example/")
+    usage = run_at(tmp_path, "crawl", "ftp://a.example/")
     with RawServer(SITE) as server, mannerly.Crawl(server.url(), data_dir=tmp_path / "mine") as it:
         it.start()
-        locked = run(tmp_path, "resume", "mine")
+        locked = run_at(tmp_path, "resume", "mine")
 
     assert (usage.returncode, locked.returncode) == (2, 4)
     assert "in use by pid" in locked.stderr
@@ -216,7 +205,7 @@ def test_fixed_strategy_keeps_to_the_rate_that_was_asked_for(tmp_path: Path) -> 
         took = []
         for pace in (("--max-rate", "100"), ("--delay", "0.01", "--max-rate", "unlimited")):
             options = (*QUICK, "--fresh", "--strategy", "fixed", "--json", "--quiet")
-            outcome = run(tmp_path, "crawl", server.url(), *options, *pace)
+            outcome = run_at(tmp_path, "crawl", server.url(), *options, *pace)
             result = json.loads(outcome.stdout)
             took.append((outcome.returncode, result["fetched"], result["seconds"] < 10))
 

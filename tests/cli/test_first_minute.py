@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
-from tests.cli.test_endings import HTML, PATIENCE_S, QUICK, SITE, free_port, run
+from tests.cli.test_endings import HTML, PATIENCE_S, QUICK, SITE
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
+from tests.harness.commands import run_at
+from tests.harness.sites import free_port
 
 if TYPE_CHECKING:
     import socket
@@ -33,7 +35,7 @@ def crawl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def crawl(*arguments: str) -> subprocess.CompletedProcess[str]:
         began = time.monotonic()
-        outcome = run(tmp_path, "crawl", *arguments, *QUICK)
+        outcome = run_at(tmp_path, "crawl", *arguments, *QUICK)
         assert time.monotonic() - began < 5 * WITHIN_S <= PATIENCE_S
         assert "Traceback" not in outcome.stderr
         return outcome
@@ -240,7 +242,7 @@ def test_server_that_resets(crawl: Command) -> None:
 )
 def test_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     """Two lines: what is wrong with the nearest right one, and where all are listed."""
-    outcome = run(tmp_path, *arguments)
+    outcome = run_at(tmp_path, *arguments)
 
     assert (outcome.returncode, outcome.stderr) == (2, words)
 
@@ -248,7 +250,7 @@ def test_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...], words: s
 @pytest.mark.parametrize("arguments", [(), ("host",), ("config",)])
 def test_without_a_command_there_is_help(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """Nothing is wrong with it but the missing command: exit 2, and no sign of an error."""
-    outcome = run(tmp_path, *arguments)
+    outcome = run_at(tmp_path, *arguments)
 
     assert outcome.returncode == 2
     assert outcome.stderr.startswith(f"Usage: {' '.join(('mannerly', *arguments))} [OPTIONS]")

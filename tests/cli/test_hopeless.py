@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.test_process import run
 from tests.crawler.fetch.raw_server import RawServer, answer
+from tests.harness.commands import run_at
 
 if TYPE_CHECKING:
     import socket
@@ -74,14 +74,14 @@ def test_a_site_that_stops_serving_is_given_up(
     site = Site(bad, has_home=True)
     with RawServer(site) as one, RawServer(site, "127.0.0.2") as other:
         seeds = (one.url(), other.url())
-        told = run(tmp_path, "crawl", *seeds, *OPTIONS, *options, "--delay", 0.1)
+        told = run_at(tmp_path, "crawl", *seeds, *OPTIONS, *options, "--delay", 0.1)
 
     result = json.loads(told.stdout)
     assert (told.returncode, result["ending"]) == (1, "finished")
     assert result["hosts_given_up"] == 2
     assert result["fetched"] == 2
     assert result["pending"] == 0
-    explained = run(tmp_path, "explain", "mine", one.url("/5"), "--json")
+    explained = run_at(tmp_path, "explain", "mine", one.url("/5"), "--json")
     assert reason in explained.stdout
 
 
@@ -94,7 +94,7 @@ def test_a_site_that_never_served_anything_is_no_seed(
     """Nothing was fetched: the exit code is 3, after the one request that was refused."""
     site = Site(PAUSE, has_home=False, has_robots=has_robots)
     with RawServer(site) as server:
-        told = run(tmp_path, "crawl", server.url(), *OPTIONS)
+        told = run_at(tmp_path, "crawl", server.url(), *OPTIONS)
 
     assert (told.returncode, json.loads(told.stdout)["ending"]) == (3, "no_seed")
     assert site.asked == asked
@@ -104,7 +104,7 @@ def test_a_crawl_with_a_last_page_elsewhere_waits_no_longer_than_for_that(tmp_pa
     """A host that asks for an hour is left in the queue while another one is busy."""
     busy, stuck = Site(PAGE, has_home=True), Site(PAUSE, has_home=True)
     with RawServer(busy) as one, RawServer(stuck, "127.0.0.2") as other:
-        told = run(tmp_path, "crawl", one.url(), other.url(), *OPTIONS, "--delay", 0.2)
+        told = run_at(tmp_path, "crawl", one.url(), other.url(), *OPTIONS, "--delay", 0.2)
 
     result = json.loads(told.stdout)
     assert told.returncode == 1

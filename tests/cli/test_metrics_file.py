@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.cli.test_endings import HTML, QUICK, run
+from tests.cli.test_endings import HTML, QUICK
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
+from tests.harness.commands import run_at
 from tests.harness.programs import program
 
 from mannerly.cli.metrics_file import MetricsFile
@@ -97,7 +98,7 @@ def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
     promtool = program("promtool", "prometheus")
     page = b"<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a>"
     with RawServer(routes({"/": answer(page, "200 OK", HTML)})) as server:
-        outcome = run(
+        outcome = run_at(
             tmp_path, "crawl", server.url(), *QUICK, "--delay", "0.1", "--max-rate", "10",
             "--metrics-file", "crawl.prom", "--metrics-hosts", "3",
         )  # fmt: skip
@@ -127,7 +128,7 @@ def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
 )
 def test_wrong_values_are_refused(tmp_path: Path, option: tuple[str, ...], said: str) -> None:
     """Before anything is requested."""
-    outcome = run(tmp_path, "crawl", "http://127.0.0.1:9/", *option)
+    outcome = run_at(tmp_path, "crawl", "http://127.0.0.1:9/", *option)
 
     assert outcome.returncode == 2
     assert said in outcome.stderr

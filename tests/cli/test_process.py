@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.exports.stored_example import make_crawl
+from tests.harness.commands import run_at
+from tests.harness.sites import Request, serving
 
 import mannerly
 from mannerly.crawler.store import open_crawl
@@ -24,52 +24,26 @@ PATIENCE_S = 60
 SOURCE = str(Path(mannerly.__file__).parents[1])  # the package under test, wherever it is installed
 
 
-class Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        is_page = self.path in ("/", "/start")
-        body = b"<title>Home</title>" if is_page else b""
-        if self.path == "/start":
-            body += (
-                b"<a href=/missing>a</a> <a href=http://other.example/>b</a> <a href=ftp://c/>c</a>"
-            )
-        self.send_response(200 if is_page else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Tests are silent."""
+def respond(request: Request) -> None:
+    is_page = request.path in ("/", "/start")
+    body = "<title>Home</title>" if is_page else ""
+    if request.path == "/start":
+        body += "<a href=/missing>a</a> <a href=http://other.example/>b</a> <a href=ftp://c/>c</a>"
+    request.answer(200 if is_page else 404, body)
 
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Site) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mannerly", *map(str, arguments)],
-        cwd=directory,
-        env={"HOME": str(directory), "PATH": "/usr/bin:/bin", "PYTHONPATH": SOURCE},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    with serving(respond) as origin:
+        yield f"{origin}/"
 
 
 def test_crawl_is_run_exported_and_resumed(tmp_path: Path, site: str) -> None:
     """From a URL to records on stdout; what is finished has nothing left to do."""
     options = ("--processes", "1", "--seeding-strategy", "none", "--data-dir", "mine")
 
-    first = run(tmp_path, "crawl", site, *options, "-o", "-")
-    again = run(tmp_path, "resume", "mine", "--json", "--quiet")
+    first = run_at(tmp_path, "crawl", site, *options, "-o", "-")
+    again = run_at(tmp_path, "resume", "mine", "--json", "--quiet")
 
     (record,) = [json.loads(line) for line in first.stdout.splitlines()]
     assert (first.returncode, again.returncode) == (0, 0)
@@ -84,8 +58,8 @@ def test_summary_export_and_status_count_the_same_pages(tmp_path: Path, site: st
     """A sitemap is no page; every reason is in words, and the audited requests are counted."""
     options = ("--strategy", "fixed", "--delay", "0.1", "--data-dir", "mine", "-o", "-")
 
-    crawl = run(tmp_path, "crawl", site + "start", *options)
-    status = run(tmp_path, "status", "mine", "--json")
+    crawl = run_at(tmp_path, "crawl", site + "start", *options)
+    status = run_at(tmp_path, "status", "mine", "--json")
 
     total = json.loads(status.stdout)["total"]
     assert (total["fetched"], total["lists"]) == (2, 1)
@@ -101,9 +75,9 @@ def test_gaps_are_told_with_what_was_required(tmp_path: Path, site: str) -> None
     """By the result of the crawl, and of each host by its record."""
     options = ("--processes", "1", "--data-dir", "mine", "--delay", "0.2", "--quiet", "--json")
 
-    result = json.loads(run(tmp_path, "crawl", site + "start", *options).stdout)
-    (host,) = json.loads(run(tmp_path, "hosts", "mine", "--json").stdout)
-    shown = run(tmp_path, "host", "show", "mine", site).stdout
+    result = json.loads(run_at(tmp_path, "crawl", site + "start", *options).stdout)
+    (host,) = json.loads(run_at(tmp_path, "hosts", "mine", "--json").stdout)
+    shown = run_at(tmp_path, "host", "show", "mine", site).stdout
 
     tightest = result["tightest_gap"]
     assert (result["audited"], result["too_early"]) == (4, 0)
@@ -120,9 +94,9 @@ def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site
     index = site + "none?q={site}"
     usual = ("--processes", "1", "--seeding-strategy", "ct", "--ct-url", index)
 
-    widened = run(tmp_path, "crawl", site, *usual, "--data-dir", "a")
-    resumed = run(tmp_path, "crawl", site, *usual, "--data-dir", "a")
-    narrow = run(tmp_path, "crawl", site, *usual, "--data-dir", "b", "--scope", "host")
+    widened = run_at(tmp_path, "crawl", site, *usual, "--data-dir", "a")
+    resumed = run_at(tmp_path, "crawl", site, *usual, "--data-dir", "a")
+    narrow = run_at(tmp_path, "crawl", site, *usual, "--data-dir", "b", "--scope", "host")
 
     scopes = []
     for name in ("a", "b"):
@@ -136,7 +110,7 @@ def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site
 
 def test_mistake_is_exit_code_two_with_an_empty_stdout(tmp_path: Path) -> None:
     """One sentence, whatever the terminal."""
-    outcome = run(tmp_path, "crawl", "no://where", "--quiet")
+    outcome = run_at(tmp_path, "crawl", "no://where", "--quiet")
 
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("mannerly: no://where cannot be crawled: only http and https")
@@ -175,7 +149,7 @@ def test_a_crawl_goes_on_when_nobody_hears_it(
         timeout=PATIENCE_S,
         check=False,
     )
-    left = run(tmp_path, "status", "mine", "--json")
+    left = run_at(tmp_path, "status", "mine", "--json")
 
     assert outcome.returncode == 0
     assert json.loads(left.stdout)["total"]["fetched"] == 1

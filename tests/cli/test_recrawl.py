@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from tests.crawler.store.valkey_server import shared_url
 from tests.harness.commands import invoke
+from tests.harness.sites import Request, serving
 from tests.harness.waiting import eventually
 
 import mannerly
@@ -45,36 +46,19 @@ class Site:
         self.gate = threading.Event()  # pages are answered when it is set
         self.gate.set()
         self.log: list[tuple[str, int, int]] = []  # path, status, bytes of the body
-        site = self
+        self._open = ExitStack()
+        self.url = self._open.enter_context(serving(self._respond))
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path in site.versions:
-                    site.gate.wait(60)
-                status, body, etag = site.answer(self.path, self.headers.get("If-None-Match"))
-                site.log.append((self.path, status, len(body)))
-                self.send_response(status)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                if etag:
-                    self.send_header("ETag", etag)
-                if site.last_modified:
-                    self.send_header("Last-Modified", site.last_modified)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def date_time_string(self, timestamp: float | None = None) -> str:
-                """One moment: so a test can send the time of the answer as Last-Modified."""
-                return NOW
-
-            def log_message(self, *_: object) -> None:
-                """Tests are silent."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+    def _respond(self, request: Request) -> None:
+        if request.path in self.versions:
+            self.gate.wait(60)
+        status, body, etag = self.answer(request.path, request.headers.get("If-None-Match"))
+        self.log.append((request.path, status, len(body)))
+        tags = {"ETag": etag, "Last-Modified": self.last_modified}
+        sent = {name: value for name, value in tags.items() if value}
+        # One moment: so a test can send the time of the answer as Last-Modified.
+        request.date_time_string = lambda *_: NOW
+        request.answer(status, body, {"Content-Type": "text/html", **sent})
 
     def answer(self, path: str, known: str | None) -> tuple[int, bytes, str]:
         if path == "/sitemap.xml" and self.lastmods is not None:
@@ -102,9 +86,7 @@ class Site:
 
     def close(self) -> None:
         self.gate.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._open.close()
 
 
 @pytest.fixture

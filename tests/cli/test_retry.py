@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections import Counter
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness.commands import invoke
+from tests.harness.sites import Request, free_port, serving
 from tests.harness.waiting import eventually
 
 import mannerly
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 PAGES = ("/", "/a", "/b", "/c")
+LINKS = "".join(f'<a href="{path}">x</a>' for path in PAGES)
 # A page fails at the first try, its host is given up then, and an unreachable robots.txt at once.
 PACE = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited", max_attempts=1)
 
@@ -32,56 +32,34 @@ class Site:
     """A site of four pages on a port of its own, which can break, end and come back."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.broken: set[str] = set()  # paths that get no answer
         self.statuses: dict[str, int] = {}  # of paths that are not answered with 200
         self.login = ""  # the Authorization header that every page asks for
         self.slow: dict[str, threading.Event] = {}  # paths that are answered after the event
         self.requests: Counter[str] = Counter()
-        self._server: ThreadingHTTPServer | None = None
+        self._open = ExitStack()
 
     def start(self) -> None:
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.requests[self.path] += 1
-                if self.path in site.slow:
-                    site.slow[self.path].wait(60)
-                if self.path in site.broken:
-                    self.close_connection = True
-                    return
-                links = "".join(f'<a href="{path}">x</a>' for path in PAGES)
-                body = b"" if self.path == "/robots.txt" else links.encode()
-                status = site.statuses.get(self.path, 200)
-                if self.path == "/robots.txt":
-                    status = 404
-                elif site.login and self.headers.get("Authorization") != site.login:
-                    status = 401
-                self.send_response(status)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Tests are silent."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
-        )
-        self._thread.start()
+        self._open.enter_context(serving(self._respond, ("127.0.0.1", self.port)))
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
-            self._server = None
+        self._open.close()
+
+    def _respond(self, request: Request) -> None:
+        path = request.path
+        self.requests[path] += 1
+        if path in self.slow:
+            self.slow[path].wait(60)
+        if path in self.broken:
+            request.hang_up()
+        elif path == "/robots.txt":
+            request.answer(404)
+        elif self.login and request.headers.get("Authorization") != self.login:
+            request.answer(401, LINKS)
+        else:
+            request.answer(self.statuses.get(path, 200), LINKS)
 
 
 @pytest.fixture

@@ -20,13 +20,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.sites import free_port
 
 if TYPE_CHECKING:
     from tests.docs.pretend_web import PretendWeb
@@ -95,7 +95,7 @@ def run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
 
 def _run(text: str, web: PretendWeb, directory: Path) -> list[Done]:
     commands = [part.command for part in parts(text) if isinstance(part, Step)]
-    text = text.replace(PRACTICE_PORT, str(_free_port()))  # theirs may be taken here
+    text = text.replace(PRACTICE_PORT, str(free_port()))  # theirs may be taken here
     script = [f"cd {shlex.quote(str(directory))}", "status=0"]
     for part in parts(text):
         if isinstance(part, Step):
@@ -140,11 +140,6 @@ def _spelled(command: str) -> str:
     ours = ("MANNERLY_PROXY", "MANNERLY_CA_FILE", *_PACE)
     unset = " ".join(f"-u {name}" for name in ours if name not in command)
     return re.sub(r"\b(mannerly|python) ", rf"env {unset} \1 ", command)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def _mark() -> str:

@@ -14,14 +14,13 @@ behind it. Each host has the same small site; some have a character of their own
 from __future__ import annotations
 
 import itertools
-import threading
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from cryptography import x509
 from tests.crawler.fetch.certificates import Authority
+from tests.harness.sites import Request, serving
 
 if TYPE_CHECKING:
     import ssl
@@ -55,20 +54,17 @@ class PretendWeb:
         context = self._certificate.context()
         counts: dict[str, itertools.count[int]] = {}
         handler = type("Handler", (_Host,), {"context": context, "counts": counts})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
+        self._open = ExitStack()
+        self._origin = self._open.enter_context(serving(handler))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._open.close()
 
     @property
     def netloc(self) -> str:
         """Where a request without a proxy finds example.org's site."""
-        return f"127.0.0.1:{self._server.server_port}"
+        return self._origin.removeprefix("http://")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -79,10 +75,9 @@ class PretendWeb:
         }
 
 
-class _Host(BaseHTTPRequestHandler):
+class _Host(Request):
     """One connection: as a proxy first, if asked to be, then as the host behind it."""
 
-    protocol_version = "HTTP/1.1"
     context: ssl.SSLContext
     counts: dict[str, itertools.count[int]]
     scheme = "http"
@@ -96,7 +91,7 @@ class _Host(BaseHTTPRequestHandler):
             super().finish()
         self.connection.close()
 
-    def do_CONNECT(self) -> None:
+    def do_CONNECT(self) -> None:  # noqa: N802 - the name that http.server looks for
         self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         self.scheme = "https"
         self.connection = self.context.wrap_socket(self.connection, server_side=True)
@@ -104,23 +99,14 @@ class _Host(BaseHTTPRequestHandler):
         self.wfile = self.connection.makefile("wb")  # type: ignore[assignment]
         self.close_connection = False
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - as above
         parts = urlsplit(self.path)
         host = (parts.netloc or self.headers["Host"]).partition(":")[0]
         status, headers, body = self._answer(host, parts.path)
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.answer(status, body, headers)
         self.wfile.flush()
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
-
-    def log_message(self, *_: object) -> None:
-        pass
 
     def _answer(self, host: str, path: str) -> tuple[int, dict[str, str], bytes]:
         if path == "/robots.txt":

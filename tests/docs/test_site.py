@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from http.server import SimpleHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.docs.console import ROOT
+from tests.harness.sites import serving
 
 import mannerly
 from docs import inventory
@@ -38,20 +37,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def address(site: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    class Files(SimpleHTTPRequestHandler):
+        def __init__(self, *connection: Any) -> None:
+            super().__init__(*connection, directory=str(site))
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with serving(Files) as origin:
+        yield f"{origin}/"
 
 
 def test_every_page_of_the_site_is_reached_and_no_link_is_dead(site: Path, address: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import threading
 import zlib
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple
+
+from tests.harness.sites import Request, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,40 +60,21 @@ def archive_site(answers: dict[str, Answer] | None = None) -> Iterator[Site]:
     pages = {"/robots.txt": ROBOTS, **(ANSWERS if answers is None else answers)}
     requests: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(request: Request) -> None:
+        head = f"{request.requestline}\r\n" + "".join(
+            f"{name}: {value}\r\n" for name, value in request.headers.items()
+        )
+        requests.append(head.encode() + b"\r\n")
+        answer = pages.get(request.path, Answer(b"", status=404))
+        headers = {"Content-Type": answer.media}
+        if answer.encoding:
+            headers["Content-Encoding"] = answer.encoding
+        if answer.location:
+            headers["Location"] = answer.location
+        if answer.is_chunked:
+            request.answer_in_chunks(answer.status, [answer.body], headers)
+        else:
+            request.answer(answer.status, answer.body, headers)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            head = f"{self.requestline}\r\n" + "".join(
-                f"{name}: {value}\r\n" for name, value in self.headers.items()
-            )
-            requests.append(head.encode() + b"\r\n")
-            answer = pages.get(self.path, Answer(b"", status=404))
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.media)
-            if answer.encoding:
-                self.send_header("Content-Encoding", answer.encoding)
-            if answer.location:
-                self.send_header("Location", answer.location)
-            if answer.is_chunked:
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(answer.body), answer.body))
-                return
-            self.send_header("Content-Length", str(len(answer.body)))
-            self.end_headers()
-            self.wfile.write(answer.body)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield Site(f"http://127.0.0.1:{server.server_port}/", requests)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(respond) as origin:
+        yield Site(f"{origin}/", requests)

@@ -6,8 +6,6 @@ import gzip
 import io
 import json
 import shutil
-import subprocess
-import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.exports.archive_site import archive_site
+from tests.harness.commands import run
 
 import mannerly
 from mannerly.crawler.archive.records import DamagedRecord, checked_records, read_records
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAST = {"delay": 0.001, "start_rate": 1000, "max_rate": 1000, "strategy": "fixed"}
-COMMAND = [sys.executable, "-m", "mannerly"]
 MEMBERS = b"".join(warcinfo(f"{name}.warc.gz", {"n": name}, 0.0) for name in "abc")
 
 
@@ -52,12 +50,6 @@ def damaged(whole: Path, tmp_path: Path, kind: str) -> Path:
     data[record.offset + record.length // 2] ^= 0x10
     segment.write_bytes(data)
     return folder
-
-
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
-    )
 
 
 @pytest.mark.parametrize("kind", ["response", "request"])

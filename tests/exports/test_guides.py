@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.exports.archive_site import archive_site
+from tests.harness.commands import run
 
 GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 FAST = " --delay 0.01 --start-rate 100 --max-rate 100 --strategy fixed"
@@ -29,7 +30,7 @@ def test_commands_of_the_guide_work(name: str, tmp_path: Path) -> None:
                 run_python(block, tmp_path)
                 continue
             for line in re.findall(r"^\$ mannerly (.+)$", block, re.MULTILINE):
-                run(adapted(line, site.url), tmp_path)
+                run_line(adapted(line, site.url), tmp_path)
 
     assert [made for made in MADE[name] if not (tmp_path / made).exists()] == []
 
@@ -42,11 +43,8 @@ def adapted(line: str, url: str) -> str:
     return line
 
 
-def run(line: str, directory: Path) -> None:
-    words = [sys.executable, "-m", "mannerly", *line.split()]
-    ended = subprocess.run(
-        words, cwd=directory, capture_output=True, text=True, timeout=120, check=False
-    )
+def run_line(line: str, directory: Path) -> None:
+    ended = run(*line.split(), cwd=directory)
     assert ended.returncode == 0, f"{line}\n{ended.stderr}"
 
 

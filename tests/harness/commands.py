@@ -47,7 +47,7 @@ def run(
     *words: object,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    within_s: float = PATIENCE_S,
+    within_s: float = 2 * PATIENCE_S,
     program: tuple[str, ...] = MANNERLY,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command, or another program, as a process until its end."""
@@ -60,6 +60,11 @@ def run(
         timeout=within_s,
         check=False,
     )
+
+
+def run_at(home: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user who has set nothing, in the directory that is the user's home."""
+    return run(*words, cwd=home, env=bare(home))
 
 
 @contextmanager

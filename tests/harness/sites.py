@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tests.harness.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Respond = Callable[["Request"], None]
 
@@ -48,6 +48,17 @@ class Request(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
+
+    def answer_in_chunks(
+        self, status: int, chunks: Iterable[bytes], headers: Mapping[str, str] = HTML
+    ) -> None:
+        """Send an answer whose length is not known before its end."""
+        self.send_response(status)
+        for name, value in {**headers, "Transfer-Encoding": "chunked"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for chunk in [*chunks, b""]:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
 
     def hang_up(self) -> None:
         """Close the connection without an answer."""

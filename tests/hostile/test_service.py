@@ -11,7 +11,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import time
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -22,12 +21,13 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import live_page, started
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, html, served
 from tests.service.asking import authorization
-from tests.service.running import ServiceProcess, free_port
+from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, Site, plain_sites
 from mannerly.service.access import MAX_BODY
@@ -97,17 +97,8 @@ def test_every_route_refuses_names_that_are_not_ours(service: ServiceProcess) ->
 def reachable(root: Path) -> Iterator[tuple[int, str, subprocess.Popen[str]]]:
     """Run a service that listens beyond loopback; yield port, token and process."""
     port = free_port()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "mannerly", "serve", "--data-root", str(root)),
-            *("--listen", f"0.0.0.0:{port}"),
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-    )
-    try:
+    words = ("serve", "--data-root", root, "--listen", f"0.0.0.0:{port}")
+    with started(*words) as process:
         eventually((root / "token").exists)
 
         def is_up() -> bool:
@@ -118,12 +109,6 @@ def reachable(root: Path) -> Iterator[tuple[int, str, subprocess.Popen[str]]]:
 
         eventually(is_up)
         yield port, (root / "token").read_text().strip(), process
-    finally:
-        with suppress(ProcessLookupError):  # it has ended
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
 
 
 def test_beyond_loopback_everything_needs_the_token(tmp_path: Path) -> None:
@@ -342,26 +327,13 @@ def test_changes_are_logged_and_floods_of_them_refused(tmp_path: Path) -> None:
 @contextmanager
 def crawl_with_page(directory: Path, web: DemoWeb) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Crawl with a page; yield the crawl's process and the printed address."""
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "mannerly", "crawl", *web.seeds(), "--dashboard"),
-            *("--strategy", "fixed", "--delay", "0.2", "--seeding-strategy", "none"),
-            *("--processes", "1", "--data-dir", str(directory / "crawl"), "--max-urls", "60"),
-        ],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
+    words = (
+        *("crawl", *web.seeds(), "--dashboard", "--strategy", "fixed", "--delay", "0.2"),
+        *("--seeding-strategy", "none", "--processes", "1", "--max-urls", "60"),
+        *("--data-dir", directory / "crawl"),
     )
-    try:
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
-        yield process, next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    with started(*words, stdout=subprocess.DEVNULL) as process:
+        yield process, live_page(process)
 
 
 def _readers(port: int, token: str, count: int) -> list[socket.socket]:

@@ -6,15 +6,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.harness.sites import serving
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from tests.harness.sites import Request
 
 PIXEL = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
@@ -51,26 +53,11 @@ class Server:
         self.pages = dict(pages)
         self.log: list[Asked] = []
         self.names = {"other": ""}
-        outer = self
+        self._open = ExitStack()
+        self.home = self._open.enter_context(serving(self.answer, (address, 0)))
+        self.host = self.home.removeprefix("http://")
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                outer.answer(self)
-
-            do_HEAD = do_GET  # noqa: N815 - the name that the server calls
-
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self._server.daemon_threads = True
-        self.host = f"{address}:{self._server.server_address[1]}"
-        self.home = f"http://{self.host}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: Request) -> None:
         self.log.append(Asked(request.command, request.path, time.monotonic()))
         planted = self.pages.get(request.path, Planted(html("Not here", "Not found"), 404))
         if planted.delay_s:
@@ -80,15 +67,9 @@ class Server:
             body = body.replace("{" + name + "}", value)
         is_head = request.command == "HEAD"
         status = planted.head if is_head and planted.head else planted.status
-        data = body.encode()
-        request.send_response(status)
         headers = {"Content-Type": "text/html; charset=utf-8", **planted.headers}
-        for name, value in headers.items():
-            request.send_header(name, value.replace("{home}", self.home))
-        request.send_header("Content-Length", str(len(data)))
-        request.end_headers()
-        if not is_head:
-            request.wfile.write(data)
+        named = {name: value.replace("{home}", self.home) for name, value in headers.items()}
+        request.answer(status, body, named)
 
     def asked(self, *methods: str) -> list[str]:
         """The paths that were asked for, without robots.txt and the usual sitemap."""
@@ -105,9 +86,7 @@ class Server:
         return [later - earlier for earlier, later in pairwise(moments)]
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._open.close()
 
 
 @contextmanager

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.sites import free_port
 from tests.harness.waiting import PATIENCE_S, eventually
-from tests.service.running import free_port
 
 from mannerly.crawler.runtime.child import Child
 from mannerly.live.meter import Limits
@@ -23,17 +20,6 @@ from mannerly.service.beside import PROCESS, PageOrder, PageReady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def mannerly(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mannerly", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-    )
 
 
 @contextmanager

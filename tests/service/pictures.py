@@ -12,16 +12,14 @@ real: servers, crawl, page and browser. It takes about a minute for each of them
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import live_page, started
 from tests.report.browser import ARGUMENTS, CHROMIUM
 from tests.report.conftest import crawl_of
 from tests.report.site import FAULTY, served
@@ -48,24 +46,9 @@ def crawled(web: DemoWeb, seeds: Sequence[str], *options: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "seeds.txt"
         file.write_text("\n".join(seeds))
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "mannerly", "crawl", str(file), "--dashboard"),
-                *("--data-dir", f"{directory}/demonstration", "--quiet", *options),
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-        )
-        try:
-            assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            yield next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        words = ("crawl", file, "--dashboard", "--data-dir", f"{directory}/demonstration")
+        with started(*words, "--quiet", *options) as process:
+            yield live_page(process)
 
 
 def shoot(browser: Browser, address: str, into: Path, name: str, host: str = "") -> None:

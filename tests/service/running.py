@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -15,16 +14,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.harness.commands import SOURCE_PATH
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ServiceProcess:

@@ -8,8 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
-from tests.service.running import ServiceProcess, free_port
+from tests.service.running import ServiceProcess
 
 from mannerly.service.health import DEFAULT_PORT, served_port
 

@@ -10,10 +10,8 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -21,15 +19,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import live_page, run, started
 from tests.harness.waiting import eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, Server, html, served
-from tests.service.asking import ended, mannerly, page_of
+from tests.service.asking import ended, page_of
 
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
@@ -72,25 +71,12 @@ def crawled(
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Crawl with --dashboard; yield the process and the page's address."""
     command = [
-        *(sys.executable, "-m", "mannerly", "crawl", *seeds, "--dashboard", "--processes", "1"),
+        *("crawl", *seeds, "--dashboard", "--processes", "1"),
         *("--strategy", "fixed", "--delay", str(GAP_S), "--per-host", "1", "--timeout", "1"),
         *("--seeding-strategy", "none", "--data-dir", str(directory / "c"), *options),
     ]
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-    )
-    try:
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, "")
-        yield process, next(line.split()[-1] for line in lines if line.startswith("Live page:"))
-    finally:
-        with suppress(ProcessLookupError):  # it has ended
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    with started(*command) as process:
+        yield process, live_page(process)
 
 
 @pytest.fixture(scope="module")
@@ -521,7 +507,7 @@ def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(tmp_path: Path) -> 
     messages: list[str] = []
     with LocalServer() as server, DemoWeb(plain_sites(1, pages=3)) as web:
         named = ("--redis-url", server.url, "--crawl", "slow", "--data-dir", str(tmp_path))
-        done = mannerly("crawl", *web.seeds(), *named, "--max-rate", "100")
+        done = run("crawl", *web.seeds(), *named, "--max-rate", "100")
         with page_of(f"{server.url}#slow") as (child, address):
             page = browser().new_page()
             page.on("console", lambda each: messages.append(each.text))

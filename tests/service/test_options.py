@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness.commands import SOURCE_PATH
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
-from tests.service.running import free_port
 
 from mannerly.cli.config import ConfigError, resolve, resolve_service
 from mannerly.crawler.options.serving import SERVE

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.harness import Crawler
 from tests.crawler.store.valkey_server import LocalServer
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import SOURCE_PATH, run
 from tests.harness.waiting import PATIENCE_S, eventually
 from tests.service.asking import (
     Asked,
     children,
     ended,
     frozen_report,
-    mannerly,
     never_reading,
     page_of,
     page_process,
@@ -44,7 +43,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A crawl that has ended."""
     directory = str(tmp_path_factory.mktemp("ended") / "c")
     with DemoWeb(plain_sites(3, pages=10)) as web:
-        done = mannerly("crawl", *web.seeds(), "--data-dir", directory, "--max-rate", "100")
+        done = run("crawl", *web.seeds(), "--data-dir", directory, "--max-rate", "100")
     assert done.returncode == 0, done.stderr
     return directory
 
@@ -106,7 +105,7 @@ def test_reads_of_a_store_that_hangs_are_refused_in_words(tmp_path: Path) -> Non
     """The server of the crawl answers no more: the page ends all the same, and says why."""
     with LocalServer() as server, DemoWeb(plain_sites(1, pages=3)) as web:
         named = ("--redis-url", server.url, "--crawl", "slow", "--data-dir", str(tmp_path))
-        done = mannerly("crawl", *web.seeds(), *named, "--max-rate", "100")
+        done = run("crawl", *web.seeds(), *named, "--max-rate", "100")
         assert done.returncode == 0, done.stderr
         with page_of(f"{server.url}#slow") as (child, address):
             with Asked(address, f"{THIS}/hosts") as asked:
@@ -169,9 +168,9 @@ def test_crawl_that_ends_answers_what_is_under_way(tmp_path: Path, how: str) -> 
             report = frozen_report(address, f"{THIS}/report", page_process(process.pid))
 
             if how == "limit":
-                mannerly("set", directory, "max_urls=1")
+                run("set", directory, "max_urls=1")
             elif how == "stop":
-                mannerly("stop", directory)
+                run("stop", directory)
             else:
                 process.send_signal(signal.Signals[how])
             answers = stream.answer(), report.answer()

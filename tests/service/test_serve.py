@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import real_pages
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import run
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 from tests.report.site import Planted, html, served
-from tests.service.running import ServiceProcess, free_port
+from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -215,17 +213,7 @@ def test_children_end_with_the_service(web: DemoWeb, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("service")
 def test_second_service_on_one_directory_is_refused(root: Path) -> None:
     """Exit 4, with the process that has it."""
-    second = subprocess.run(
-        [
-            *(sys.executable, "-m", "mannerly", "serve", "--data-root", str(root)),
-            *("--listen", f"127.0.0.1:{free_port()}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-    )
+    second = run("serve", "--data-root", root, "--listen", f"127.0.0.1:{free_port()}")
 
     assert second.returncode == 4
     assert "in use by pid" in second.stderr

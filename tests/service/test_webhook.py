@@ -9,10 +9,11 @@ import json
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.harness.sites import Request, serving
 from tests.harness.waiting import eventually
 from tests.service.jobs import FINISHED, Desk
 from tests.service.running import ServiceProcess
@@ -48,30 +49,17 @@ class Receiver:
     def __init__(self) -> None:
         self.seen: list[Delivered] = []
         self.answers: list[int] = []
-        outer = self
+        self._open = ExitStack()
+        self.url = f"{self._open.enter_context(serving(self._respond))}/hook"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = outer.answers.pop(0) if outer.answers else 204
-                outer.seen.append(Delivered(self.path, dict(self.headers), body, status))
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", "/elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_GET = do_POST  # noqa: N815 - the name that the server calls
-
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+    def _respond(self, request: Request) -> None:
+        body = request.read()
+        status = self.answers.pop(0) if self.answers else 204
+        self.seen.append(Delivered(request.path, dict(request.headers), body, status))
+        request.answer(status, headers={"Location": "/elsewhere"} if status == 302 else {})
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._open.close()
 
 
 @pytest.fixture

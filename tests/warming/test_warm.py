@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness.commands import run_at
 from tests.warming.site_of_a_cache import cache
 
 import mannerly
 from mannerly.demo.slow_site import UNCACHED, SlowSite
 
-SOURCE = str(Path(mannerly.__file__).parents[1])
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FAST = ("--max-rate", "unlimited", "--start-rate", "30", "--processes", "1")
-
-
-def run(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mannerly", *words],
-        cwd=directory,
-        env={"HOME": str(directory), "PATH": os.defpath, "PYTHONPATH": SOURCE},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def warm(directory: Path, *words: str) -> dict[str, Any]:
     """Warm, and return the result."""
-    done = run(directory, "warm", *words, *FAST, "--json", "--quiet")
+    done = run_at(directory, "warm", *words, *FAST, "--json", "--quiet")
     assert done.returncode == 0, done.stderr
     warmth: dict[str, Any] = json.loads(done.stdout)["warmth"]
     return warmth
@@ -106,7 +93,7 @@ def test_sitemap_can_be_named_and_no_other_is_read(tmp_path: Path) -> None:
     with SlowSite(pages=5, page_s=0.001) as site:
         named = warm(tmp_path, f"{site.url}sitemap.xml")
         site.log.clear()
-        absent = run(tmp_path, "warm", f"{site.url}other-sitemap.xml", *FAST)
+        absent = run_at(tmp_path, "warm", f"{site.url}other-sitemap.xml", *FAST)
 
     assert named["pages"] == 6
     assert absent.returncode == 0
@@ -138,7 +125,7 @@ def test_each_variant_is_warmed(tmp_path: Path) -> None:
 def test_too_many_errors_end_the_run(tmp_path: Path) -> None:
     """Exit code 1 with the reason, long before all pages were asked for."""
     with SlowSite(pages=400, page_s=0.001, fails_from=42, workers=16) as site:
-        done = run(tmp_path, "warm", site.url, *FAST, "--host-failure-limit", "1000")
+        done = run_at(tmp_path, "warm", site.url, *FAST, "--host-failure-limit", "1000")
         asked = len({each.path for each in site.log})
 
     assert done.returncode == 1
@@ -149,7 +136,7 @@ def test_too_many_errors_end_the_run(tmp_path: Path) -> None:
 def test_result_is_a_table_by_section(tmp_path: Path) -> None:
     """On standard output; sentences go to the other one. The records have the cache's words."""
     with SlowSite(pages=8, page_s=0.001) as site:
-        done = run(tmp_path, "warm", site.url, *FAST, "-o", "pages.jsonl")
+        done = run_at(tmp_path, "warm", site.url, *FAST, "-o", "pages.jsonl")
     records = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
@@ -178,7 +165,7 @@ def test_run_that_was_kept_is_begun_anew_when_it_is_done(tmp_path: Path) -> None
 
 def test_wrong_variant_is_refused(tmp_path: Path) -> None:
     """With what is allowed, before anything is asked for."""
-    done = run(tmp_path, "warm", "http://127.0.0.1:9/", "--variant", "tablet")
+    done = run_at(tmp_path, "warm", "http://127.0.0.1:9/", "--variant", "tablet")
 
     assert done.returncode == 2
     assert "--variant" in done.stderr

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import run as fleet_run
 from tests.harness.waiting import eventually
 
 from mannerly.crawler.store.base import StoreMissing
@@ -33,14 +34,7 @@ SECRETS = ("MANNERLY_REDIS_URL", "MANNERLY_REDIS_PASSWORD_FILE")
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "mannerly", *arguments],
-        env=_environment(environment),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    return fleet_run(*arguments, env=_environment(environment), within_s=PATIENCE_S)
 
 
 def _environment(more: dict[str, str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 from tests.crawler.fleet.fleet_world import Fleet, run
-from tests.crawler.store.valkey_server import LocalServer, free_port, shared_url
+from tests.crawler.store.valkey_server import LocalServer, shared_url
+from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 
 from mannerly.cli.endings import resume_command

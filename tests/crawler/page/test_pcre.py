@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from operator import itemgetter
 from types import ModuleType, SimpleNamespace
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pcre2
 import pytest
+from tests.harness.sites import Request, serving
 
 from mannerly.crawler.page import scan
 from mannerly.crawler.page.pcre import Scanner
@@ -156,26 +155,12 @@ PROBLEM = "from mannerly.crawler.page.scan import scanner_problem as problem; pr
 def site() -> Iterator[str]:
     """A web of one host, with pages that are scanned, that get a tree, and that are big."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = PAGES.get(self.path)
-            self.send_response(404 if body is None else 200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body or b"")))
-            self.end_headers()
-            self.wfile.write(body or b"")
+    def respond(request: Request) -> None:
+        body = PAGES.get(request.path)
+        request.answer(404 if body is None else 200, body or b"")
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(respond) as origin:
+        yield f"{origin}/"
 
 
 def test_crawl_without_pcre2_has_the_same_results(site: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.exports.archive_site import Answer, archive_site
 from tests.exports.duck import ask
+from tests.harness.commands import MANNERLY, run
 from tests.harness.waiting import eventually
 
 import mannerly
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from mannerly import Page
 
 FAST = {"delay": 0.001, "start_rate": 1000, "max_rate": 1000, "strategy": "fixed"}
-COMMAND = [sys.executable, "-m", "mannerly"]
 PACE = ["--delay", "0.005", "--start-rate", "200", "--max-rate", "200", "--strategy", "fixed"]
 
 
@@ -72,11 +72,9 @@ def test_command_extracts_with_a_file(tmp_path: Path) -> None:
         "    return {'title': page.title}\n"
     )
     with archive_site(shop(6)) as site:
-        words = [*COMMAND, "crawl", site.url, "--data-dir", "crawl", *PACE, "--processes", "2"]
+        words = ["crawl", site.url, "--data-dir", "crawl", *PACE, "--processes", "2"]
         words += ["--extract", "my_items.py:extract", "-o", "items:items.jsonl"]
-        ended = subprocess.run(
-            words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
+        ended = run(*words, cwd=tmp_path)
 
     titles = Counter(row["title"] for row in rows(tmp_path / "items.jsonl"))
     assert ended.returncode == 0, ended.stderr
@@ -88,10 +86,8 @@ def test_command_extracts_with_a_file(tmp_path: Path) -> None:
 def test_mistake_in_the_name_is_found_before_the_first_request(tmp_path: Path) -> None:
     """Exit code 2, and no directory."""
     with archive_site(shop(1)) as site:
-        words = [*COMMAND, "crawl", site.url, "--data-dir", "crawl", "--extract", "gone.py:f"]
-        ended = subprocess.run(
-            words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-        )
+        words = ["crawl", site.url, "--data-dir", "crawl", "--extract", "gone.py:f"]
+        ended = run(*words, cwd=tmp_path)
 
         assert ended.returncode == 2
         assert "there is no file" in ended.stderr
@@ -110,7 +106,7 @@ def test_items_records_and_archive_agree_whatever_is_killed(tmp_path: Path, kill
     """Every page once in records, items and WARC; fetched again at most what was in flight."""
     (tmp_path / "my_items.py").write_text("def extract(page):\n    return {'url': page.url}\n")
     pages = 30 * (kills + 1)
-    words = [*COMMAND, "crawl", "--data-dir", "crawl", *PACE, "--keep-bodies", "--workers", "8"]
+    words = [*MANNERLY, "crawl", "--data-dir", "crawl", *PACE, "--keep-bodies", "--workers", "8"]
     words += ["--extract", "my_items.py:extract", "--seeding-strategy", "none", "-q"]
     with archive_site(shop(pages)) as site:
         for kill in range(1, kills + 1):

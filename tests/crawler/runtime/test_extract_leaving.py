@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.crawler.runtime.test_extract_crawl import COMMAND, PACE, shop
+from tests.crawler.runtime.test_extract_crawl import PACE, shop
 from tests.exports.archive_site import archive_site
+from tests.harness.commands import run
 
 import mannerly
 
@@ -59,12 +59,10 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     lines += ["    return {'number': number}"]
     (folder / "my_items.py").write_text("\n".join(lines))
     with archive_site(shop(len(ways))) as site:
-        words = [*COMMAND, "crawl", site.url, "--data-dir", "crawl", *PACE]
+        words = ["crawl", site.url, "--data-dir", "crawl", *PACE]
         words += ["--extract", "my_items.py:extract", "--extract-timeout", "1"]
         words += ["-o", "pages.jsonl", "-o", "items:-"]
-        done = subprocess.run(
-            words, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = run(*words, cwd=folder)
         rows = [json.loads(line) for line in (folder / "pages.jsonl").read_text().splitlines()]
         by_url = {row["url"]: row for row in rows}
         records = {way: by_url[f"{site.url}{number}"] for number, way in enumerate(ways)}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.runtime.harness import kept
-from tests.harness.commands import SOURCE_PATH
+from tests.harness.commands import SOURCE_PATH, environment, run
 
 if TYPE_CHECKING:
     import socket
@@ -69,41 +67,18 @@ def test_a_page_that_kills_its_parser_is_recorded_as_an_error(
         return True
 
     with RawServer(serve) as server:
-        command = [
-            sys.executable,
-            "-m",
-            "mannerly",
-            "crawl",
-            server.url(),
-            "--processes",
-            processes,
-        ]
+        command = ["crawl", server.url(), "--processes", processes]
         command += ["--data-dir", str(tmp_path / "crawl"), "--seeding-strategy", "none"]
         command += ["--strategy", "fixed", "--delay", "0.05", "--max-rate", "unlimited"]
         codes = []
         for _ in range(4):
-            done = subprocess.run(
-                command,
-                env=os.environ | {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{SOURCE_PATH}"},
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
+            path = f"{tmp_path / 'site'}{os.pathsep}{SOURCE_PATH}"
+            done = run(*command, env=environment(PYTHONPATH=path))
             codes.append(done.returncode)
             if done.returncode != 9:
                 break
         errors = _errors(tmp_path / "crawl", server.url())
-        again = [
-            subprocess.run(
-                [sys.executable, "-m", "mannerly", name, str(tmp_path / "crawl")],
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            for name in ("resume", "retry")
-        ]
+        again = [run(name, tmp_path / "crawl") for name in ("resume", "retry")]
         read = _errors(tmp_path / "crawl", server.url())
 
     assert codes == ([9, 9, 1] if processes == "1" else [1])

@@ -5,13 +5,14 @@ One host is plain; each of the others asks for a wait that no crawl will see the
 
 from __future__ import annotations
 
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from tests.crawler.store.fixture_web import serving
+from tests.crawler.store.fixture_web import serving_at
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from tests.harness.sites import Request
 
 PORT = 47773
 PLAIN = f"127.77.8.1:{PORT}"
@@ -30,35 +31,23 @@ def every_page() -> set[str]:
     return {f"http://{PLAIN}/{number or ''}" for number in range(PAGES)}
 
 
-class _Site(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        host, name = self.headers["Host"], self.path.strip("/")
-        status, headers, text = 200, {"Content-Type": "text/html"}, ""
-        if name == "robots.txt":
-            headers["Content-Type"] = "text/plain"
-            text = f"User-agent: *\nCrawl-delay: {CRAWL_DELAYS.get(host, '0')}\n"
-        elif host in RETRY_AFTERS:
-            status, headers["Retry-After"] = 429, RETRY_AFTERS[host]
-        elif name and not name.isdigit():
-            status = 404
-        else:
-            number = int(name or "0")
-            links = [f'<a href="/{each}">x</a>' for each in range(number + 1, PAGES)]
-            text = f"<title>Page {number}</title>{''.join(links)}"
-        body = text.encode()
-        self.send_response(status)
-        for header, value in headers.items():
-            self.send_header(header, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Tests are silent."""
+def _respond(request: Request) -> None:
+    host, name = request.headers["Host"], request.path.strip("/")
+    status, headers, text = 200, {"Content-Type": "text/html"}, ""
+    if name == "robots.txt":
+        headers["Content-Type"] = "text/plain"
+        text = f"User-agent: *\nCrawl-delay: {CRAWL_DELAYS.get(host, '0')}\n"
+    elif host in RETRY_AFTERS:
+        status, headers["Retry-After"] = 429, RETRY_AFTERS[host]
+    elif name and not name.isdigit():
+        status = 404
+    else:
+        number = int(name or "0")
+        links = [f'<a href="/{each}">x</a>' for each in range(number + 1, PAGES)]
+        text = f"<title>Page {number}</title>{''.join(links)}"
+    request.answer(status, text, headers)
 
 
 def served() -> AbstractContextManager[None]:
     """Serve all hosts. A system without such loopback addresses skips the test."""
-    return serving(_Site, [(host.partition(":")[0], PORT) for host in HOSTS])
+    return serving_at([(host.partition(":")[0], PORT) for host in HOSTS], _respond)

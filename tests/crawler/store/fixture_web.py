@@ -7,22 +7,23 @@ page is forbidden by robots.txt, one is missing, and a sitemap names a page that
 from __future__ import annotations
 
 import errno
-import threading
-import time
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+import pytest
+from tests.harness.sites import serving
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+
+    from tests.harness.sites import Request
 
 # Addresses of the loopback net that no program uses by default, so that the ports are free.
 ADDRESSES = [("127.77.7.1", 47771), ("127.77.7.2", 47771)]
 HOSTS = [f"{name}:{port}" for name, port in ADDRESSES]
 SEEDS = [f"http://{host}/" for host in HOSTS]
 PAGES = 10
-_PATIENCE_S = 60
 
 
 def every_page(host: str) -> set[str]:
@@ -31,71 +32,47 @@ def every_page(host: str) -> set[str]:
     return {f"http://{host}/{path}" for path in paths}
 
 
-class _Site(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        me = self.headers["Host"]
-        other = HOSTS[1 - HOSTS.index(me)]
-        name = self.path.strip("/")
-        status, kind, text = 200, "text/html", ""
-        if name == "robots.txt":
-            text = f"User-agent: *\nDisallow: /private/\nSitemap: http://{me}/sitemap.xml\n"
-            kind = "text/plain"
-        elif name == "sitemap.xml":
-            locations = "".join(
-                f"<url><loc>http://{me}/{each}</loc></url>" for each in ("1", "in-sitemap-only")
-            )
-            text = f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
-            kind = "application/xml"
-        elif name in ("", "late", "in-sitemap-only") or name.isdigit():
-            number = int(name) if name.isdigit() else 0
-            links = [f"/{(number + step) % PAGES or ''}" for step in (1, 2)]
-            links += ["/private/x", "/missing", f"http://{other}/{number or ''}"]
-            anchors = "".join(f'<a href="{link}">x</a>' for link in links)
-            text = f"<title>Page {name}</title>{anchors}"
-        else:
-            status = 404
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Tests are silent."""
-
-
-def _bound(address: tuple[str, int], site: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
-    give_up_at = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            return ThreadingHTTPServer(address, site)
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL:
-                import pytest
-
-                pytest.skip(f"there is no address {address[0]} here")
-            if error.errno != errno.EADDRINUSE or time.monotonic() > give_up_at:
-                raise
-            time.sleep(0.2)  # another run of the tests has it
+def _respond(request: Request) -> None:
+    me = request.headers["Host"]
+    other = HOSTS[1 - HOSTS.index(me)]
+    name = request.path.strip("/")
+    status, kind, text = 200, "text/html", ""
+    if name == "robots.txt":
+        text = f"User-agent: *\nDisallow: /private/\nSitemap: http://{me}/sitemap.xml\n"
+        kind = "text/plain"
+    elif name == "sitemap.xml":
+        locations = "".join(
+            f"<url><loc>http://{me}/{each}</loc></url>" for each in ("1", "in-sitemap-only")
+        )
+        text = f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
+        kind = "application/xml"
+    elif name in ("", "late", "in-sitemap-only") or name.isdigit():
+        number = int(name) if name.isdigit() else 0
+        links = [f"/{(number + step) % PAGES or ''}" for step in (1, 2)]
+        links += ["/private/x", "/missing", f"http://{other}/{number or ''}"]
+        anchors = "".join(f'<a href="{link}">x</a>' for link in links)
+        text = f"<title>Page {name}</title>{anchors}"
+    else:
+        status = 404
+    request.answer(status, text, {"Content-Type": kind})
 
 
 def served() -> AbstractContextManager[None]:
     """Serve both hosts. A system without such loopback addresses skips the test."""
-    return serving(_Site, ADDRESSES)
+    return serving_at(ADDRESSES, _respond)
 
 
 @contextmanager
-def serving(site: type[BaseHTTPRequestHandler], addresses: list[tuple[str, int]]) -> Iterator[None]:
+def serving_at(
+    addresses: list[tuple[str, int]], respond: Callable[[Request], None]
+) -> Iterator[None]:
     """Serve a site at each of these addresses."""
     with ExitStack() as stack:
         for address in addresses:
-            server = stack.enter_context(_bound(address, site))
-            server.daemon_threads = True
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(server.shutdown)
+            try:
+                stack.enter_context(serving(respond, address))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL:
+                    raise
+                pytest.skip(f"there is no address {address[0]} here")
         yield

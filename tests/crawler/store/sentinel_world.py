@@ -11,7 +11,8 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import redis
-from tests.crawler.store.valkey_server import LocalServer, free_port
+from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.sites import free_port
 
 if TYPE_CHECKING:
     from tests.crawler.fetch.certificates import Certificate

@@ -11,8 +11,9 @@ import pytest
 from cryptography.x509 import IPAddress
 from tests.crawler.fetch.certificates import Authority
 from tests.crawler.store.sentinel_world import Sentinel, TlsServer
-from tests.crawler.store.valkey_server import LocalServer, free_port
+from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.programs import program
+from tests.harness.sites import free_port
 
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.store.test_store_valkey import LEASE_S, KeptCrawl
-from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
+from tests.crawler.store.valkey_server import LocalServer, new_location
+from tests.harness.sites import free_port
 
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import SCHEMES

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.store.store_crawl import PAGES, SHARDS, link, step
 from tests.crawler.store.valkey_faults import FailingServer
-from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
+from tests.crawler.store.valkey_server import LocalServer, new_location
+from tests.harness.sites import free_port
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import HostRecord, RobotsRecord

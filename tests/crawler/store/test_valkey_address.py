@@ -9,8 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.store.valkey_server import LocalServer, free_port, new_location
+from tests.crawler.store.valkey_server import LocalServer, new_location
 from tests.harness.programs import program
+from tests.harness.sites import free_port
 
 from mannerly.crawler.store import create_crawl, examine_server
 from mannerly.crawler.store.base import ShardOptions

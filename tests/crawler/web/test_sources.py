@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness.sites import Request, serving
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
@@ -24,35 +23,18 @@ QUICK = Settings(strategy="fixed", max_rate="unlimited", min_delay_s=0.0)
 
 
 @contextmanager
-def serving(pages: Mapping[str, tuple[str, bytes]]) -> Iterator[tuple[str, list[str]]]:
+def site_of(pages: Mapping[str, tuple[str, bytes]]) -> Iterator[tuple[str, list[str]]]:
     """A web of one host: path → (content type, body). Yields its origin and what was asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(request: Request) -> None:
+        asked.append(request.path)
+        kind, body = pages.get(request.path, ("text/plain", b""))
+        status = 200 if request.path in pages else 404
+        request.answer(status, body, {"Content-Type": kind})
 
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            kind, body = pages.get(self.path, ("text/plain", b""))
-            self.send_response(200 if self.path in pages else 404)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(respond) as origin:
+        yield origin, asked
 
 
 def test_certificates_name_hosts_and_wildcards_are_none() -> None:
@@ -90,10 +72,10 @@ def test_address_needs_a_place_for_the_site() -> None:
 def test_pages_of_an_index_are_seeds(tmp_path: Path) -> None:
     """What the index names is fetched although no page links to it, and only what is in scope."""
     pages = {"/": ("text/html", b"<p>home"), "/hidden": ("text/html", b"<p>hidden")}
-    with serving(pages) as (site, asked):
+    with site_of(pages) as (site, asked):
         lines = [{"url": f"{site}/hidden"}, {"url": "http://elsewhere.example/"}]
         listing = "\n".join(map(json.dumps, lines)).encode()
-        with serving({"/index?url=127.0.0.1": ("text/plain", listing)}) as (index, wanted):
+        with site_of({"/index?url=127.0.0.1": ("text/plain", listing)}) as (index, wanted):
             settings = CrawlSettings(
                 seeding="commoncrawl",
                 commoncrawl_url=index + "/index?url={site}",
@@ -116,7 +98,7 @@ def test_big_page_is_parsed_elsewhere_and_its_links_are_followed(tmp_path: Path)
         "/a": ("text/html", b"<p>a"),
         "/b": ("text/html", b"<p>b"),
     }
-    with serving(pages) as (site, asked):
+    with site_of(pages) as (site, asked):
         settings = CrawlSettings(seeding="none", politeness=QUICK)
         result = crawl(settings, [site + "/"], tmp_path / "c")
 
