@@ -30,6 +30,7 @@ LONG = (
     "warming/test_warm.py",
     "hostile/test_killed.py",
     "crawler/fleet/test_workers.py",
+    "crawler/fleet/test_partitions.py",
     "crawler/runtime/test_stuck.py",
     "library/test_iteration.py",
     "library/test_resuming.py",
@@ -46,6 +47,45 @@ LONG = (
     "service/test_serve.py",
     "test_examples.py",
 )
+
+
+REPEATABLE = 8  # the exit code with --repeatable; pytest's own end at 5
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make test` ask whether what failed may be repeated."""
+    parser.addoption(
+        "--repeatable",
+        action="store_true",
+        help=f"exit with {REPEATABLE} if tests have failed, and all of them are marked `processes`",
+    )
+
+
+def _failed(config: pytest.Config) -> list[pytest.TestReport | pytest.CollectReport]:
+    stats = config.pluginmanager.get_plugin("terminalreporter").stats
+    return [*stats.get("failed", ()), *stats.get("error", ())]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Tell failures that lack of CPU time may have caused from all others: those fail at once."""
+    if session.config.getoption("repeatable") and exitstatus == pytest.ExitCode.TESTS_FAILED:
+        failed = _failed(session.config)
+        if failed and all("processes" in report.keywords for report in failed):
+            session.exitstatus = REPEATABLE
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many tests are repeated, or why none is."""
+    config = terminalreporter.config
+    if not config.getoption("repeatable") or not (failed := _failed(config)):
+        return
+    others = [report.nodeid for report in failed if "processes" not in report.keywords]
+    terminalreporter.section("repeats")
+    if others:
+        terminalreporter.line(f"none: {len(others)} of {len(failed)} are not marked `processes`")
+    else:
+        terminalreporter.line(f"{len(failed)}, all marked `processes`: each runs once more, alone")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

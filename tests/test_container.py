@@ -85,6 +85,7 @@ def test_image_installs_locked_versions_only(steps: list[dict[str, str]]) -> Non
     assert "--no-deps" in pip[1]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["crawl", "serve"])
 def test_compose_example_sets_options_that_exist(name: str, tmp_path: Path) -> None:
     """Its command and variables are read as the command reads them; it is locked down."""
@@ -110,6 +111,7 @@ def test_compose_example_sets_options_that_exist(name: str, tmp_path: Path) -> N
     assert {mount.partition(":")[0] for mount in service["volumes"]} == set(described["volumes"])
 
 
+@pytest.mark.processes
 def test_compose_starts_a_service_that_answers(tmp_path: Path) -> None:
     """Its command, on a free port: healthy by its own check, and closed without the token."""
     service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["serve"]

@@ -13,6 +13,8 @@ import pytest
 
 from mannerly.demo import DemoWeb, plain_sites
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 QUIET = ("--quiet", "--disable-pip-version-check")
 

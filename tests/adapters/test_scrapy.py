@@ -9,11 +9,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from mannerly.politeness.keys import host_key
 from mannerly.politeness.memory.sqlite import SqliteMemory
 
 if TYPE_CHECKING:
     from tests.adapters.loopback_site import Site
+
+pytestmark = pytest.mark.processes
 
 SPIDER = Path(__file__).parent / "polite_spider.py"
 HALF_A_SECOND = {"strategy": "fixed", "delay_s": 0.5}

@@ -155,6 +155,7 @@ def test_cookies_are_kept_for_each_host_if_asked() -> None:
     assert b"visit=1" not in everything_written()
 
 
+@pytest.mark.processes
 def test_login_is_not_on_the_process_list_of_children() -> None:
     """Workers get their settings through a pipe, and the command line of the operator may refer."""
     with RawServer(routes({"/": answer(b"x", "200 OK", HTML)})) as server:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import socket
 import time
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
@@ -22,6 +19,11 @@ from tests.harness.commands import MANNERLY, bare, run_at
 from tests.harness.sites import free_port
 
 import mannerly
+
+if TYPE_CHECKING:
+    import socket
+
+pytestmark = pytest.mark.processes
 
 PATIENCE_S = 75  # five times the 15 s within which a crawl without a seed has to end
 SOURCE = str(Path(mannerly.__file__).parents[1])

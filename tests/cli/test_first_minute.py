@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 HERE = x509.IPAddress(ip_address("127.0.0.1"))
 LISTS = "  mannerly crawl --help lists all options.\n"
 WITHIN_S = 15  # is promised; a busy machine gets five times that

@@ -134,6 +134,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_commands_options_and_values(path: str) -> None:
     """By the script that is printed, in a real shell."""
@@ -158,6 +159,7 @@ def test_bash_completes_commands_options_and_values(path: str) -> None:
     ]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_what_their_scripts_ask_for(shell: str, path: str) -> None:
     """The script names the variable by which it asks, and the answer has the words."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 PAGES = b"".join(b"<a href=/%d>" % number for number in range(6))
 PAGE = answer(PAGES, "200 OK", "Content-Type: text/html")
 OPTIONS = (

@@ -225,6 +225,7 @@ def test_mistake_on_the_command_line_names_the_entry(entry: str, words: str) -> 
 # ---------------------------------------------------------------------- in a crawl
 
 
+@pytest.mark.processes
 def test_host_of_a_table_is_crawled_at_its_own_pace(tmp_path: Path) -> None:
     """By the servers' log: one host keeps its delay, the other is not held up, resumed or not."""
     with DemoWeb(plain_sites(2, pages=4)) as web:
@@ -247,6 +248,7 @@ def test_host_of_a_table_is_crawled_at_its_own_pace(tmp_path: Path) -> None:
     assert min(quickly) < 0.4
 
 
+@pytest.mark.processes
 def test_unknown_host_of_a_table_is_named(tmp_path: Path) -> None:
     """A host that no seed is on may be misspelled."""
     with DemoWeb(plain_sites(1, pages=1)) as web:

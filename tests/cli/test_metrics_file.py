@@ -93,6 +93,7 @@ def test_several_watchers_are_one_and_details_go_to_those_who_want_them() -> Non
     assert together(()) is None
 
 
+@pytest.mark.processes
 def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
     """Requests, waits by reason and limits of a real crawl; no violation."""
     promtool = program("promtool", "prometheus")
@@ -118,6 +119,7 @@ def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
     assert value(tmp_path / "crawl.prom", "mannerly_requests_total") == 5
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("option", "said"),
     [

@@ -68,6 +68,7 @@ def _end_with_zeros(segment: Path) -> None:
         file.truncate(size)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "damage",
     [_shorten(1), _shorten(5000), _end_with_zeros, Path.unlink],

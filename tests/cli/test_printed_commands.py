@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 DIR = "it's mine"
 FAST = ("--strategy", "fixed", "--delay", "0.05", "--max-rate", "unlimited", "--processes", "1")
 # A command ends at the end of its line, or at a full stop, a semicolon or a bracket that follows.

@@ -20,6 +20,8 @@ from mannerly.crawler.store import open_crawl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 PATIENCE_S = 60
 SOURCE = str(Path(mannerly.__file__).parents[1])  # the package under test, wherever it is installed
 

@@ -310,6 +310,7 @@ def test_pace_and_robots_are_kept(site: Site, tmp_path: Path) -> None:
     assert after.record.concurrency >= before.record.concurrency
 
 
+@pytest.mark.processes
 def test_a_killed_recrawl_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
     """After kill -9 no page is asked for again that was committed, and none is left out."""
     place = tmp_path / "crawl"
@@ -427,6 +428,7 @@ def served(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared: bool) -> None:
     """By the worker that has all records, or by another one with the same shared storage."""
@@ -456,6 +458,7 @@ def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared:
     assert len(found & site.versions.keys()) == 2
 
 
+@pytest.mark.processes
 def test_a_recrawl_without_its_shared_storage_is_refused(site: Site, tmp_path: Path) -> None:
     """It names the option, and nothing is ordered; so does one without a name."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
@@ -475,6 +478,7 @@ def test_a_recrawl_without_its_shared_storage_is_refused(site: Site, tmp_path: P
     assert not site.asked()
 
 
+@pytest.mark.processes
 def test_pages_of_another_worker_are_recrawled_in_full_and_compared_by_an_export(
     site: Site, tmp_path: Path
 ) -> None:
@@ -504,6 +508,7 @@ def test_pages_of_another_worker_are_recrawled_in_full_and_compared_by_an_export
     assert {path for path, change in _changes(alone, site).items() if change} == {"/p40"}
 
 
+@pytest.mark.processes
 def test_a_recrawl_has_the_pages_of_max_urls_again(site: Site, tmp_path: Path) -> None:
     """The first crawl has used them all; a joiner is not told to change what cannot be changed."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
@@ -530,6 +535,7 @@ def _changes(exported: subprocess.CompletedProcess[str], site: Site) -> dict[str
     return {row["url"].removeprefix(site.url): row["change"] for row in rows}
 
 
+@pytest.mark.processes
 def test_a_worker_is_recrawled_by_its_directory(site: Site, tmp_path: Path) -> None:
     """As `resume` joins its crawl again."""
     url, name, home = shared_url(), f"again-{uuid4().hex[:8]}", tmp_path / "one"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.host_view import HostView
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 LOG_TELLS_S = 0.03  # a server's process notes a request when it gets to read it
 
 

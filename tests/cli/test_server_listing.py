@@ -14,6 +14,8 @@ from mannerly.crawler.store import create_crawl, in_server, open_crawl
 from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.contract import new_manifest
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize("is_json", [False, True])
 def test_a_damaged_crawl_does_not_hide_the_others(is_json: bool) -> None:

@@ -153,6 +153,7 @@ def test_sitemaps_are_lists_and_no_pages(crawl: Path) -> None:
     assert total["failed"] == sum(record["status"] is None for record in records)
 
 
+@pytest.mark.processes
 def test_summary_status_and_export_agree(tmp_path: Path) -> None:
     """A page is the same thing in all three, and a sitemap is none."""
     crawl = tmp_path / "crawl"

@@ -84,6 +84,7 @@ def planted(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.processes
 def test_crawl_imports_nothing_of_the_working_directory(planted: Path) -> None:
     """Neither the command, nor its worker processes, nor the helpers that read long pages."""
     long_page = b"<p>" + b"x" * 1_200_000 + b"<a href=/b>b</a>"
@@ -97,6 +98,7 @@ def test_crawl_imports_nothing_of_the_working_directory(planted: Path) -> None:
     assert not (planted / "sprung").exists()
 
 
+@pytest.mark.processes
 def test_demo_imports_nothing_of_the_working_directory(planted: Path) -> None:
     """Its servers are another process; a module called mannerly is not theirs."""
     code = "import sys; sys.argv = ['mannerly', 'demo', '--seconds', '1']\n"
@@ -115,6 +117,7 @@ def test_demo_imports_nothing_of_the_working_directory(planted: Path) -> None:
     assert not (planted / "sprung").exists()
 
 
+@pytest.mark.processes
 def test_simulation_imports_a_module_only_when_it_is_named(planted: Path) -> None:
     """MODULE:NAME may be a module of the working directory; it hides no other one."""
     (planted / "mine.py").write_text(
@@ -132,6 +135,7 @@ def test_simulation_imports_a_module_only_when_it_is_named(planted: Path) -> Non
 # ---------------------------------------------------------------------- project files
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "line",
     [
@@ -162,6 +166,7 @@ def test_project_file_cannot_open_the_network_or_write_elsewhere(tmp_path: Path,
     assert not list(tmp_path.glob("crawl-*"))
 
 
+@pytest.mark.processes
 def test_other_options_of_a_project_file_are_named_at_the_start(tmp_path: Path) -> None:
     """Paths inside the directory may be written; --quiet is silent about it."""
     (tmp_path / "mannerly.toml").write_text(
@@ -186,6 +191,7 @@ def test_dangerous_options_are_marked() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.processes
 def test_user_file_and_environment_may_set_everything(tmp_path: Path) -> None:
     """They are the operator's own."""
     (tmp_path / "home/.config/mannerly").mkdir(parents=True)
@@ -200,6 +206,7 @@ def test_user_file_and_environment_may_set_everything(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- what is read and resumed
 
 
+@pytest.mark.processes
 def test_file_named_like_a_host_is_not_guessed_at(tmp_path: Path) -> None:
     """The error says how to write either."""
     (tmp_path / "example.com").write_text("https://other.example/\n")
@@ -212,6 +219,7 @@ def test_file_named_like_a_host_is_not_guessed_at(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.processes
 def test_file_of_seeds_is_named(tmp_path: Path) -> None:
     """With the number of its URLs."""
     with RawServer(PAGES) as server:
@@ -221,6 +229,7 @@ def test_file_of_seeds_is_named(tmp_path: Path) -> None:
     assert outcome.stderr.startswith("Read 1 URL from seeds\n")
 
 
+@pytest.mark.processes
 def test_resumed_crawl_is_said_with_its_seeds_and_what_it_allows(tmp_path: Path) -> None:
     """Also what a planted directory brings."""
     with RawServer(PAGES) as server:
@@ -233,6 +242,7 @@ def test_resumed_crawl_is_said_with_its_seeds_and_what_it_allows(tmp_path: Path)
     assert f"{seed}; --allow-net 10.0.0.0/8\n" in again.stderr
 
 
+@pytest.mark.processes
 def test_crawl_with_other_seeds_is_not_resumed_by_its_default_name(tmp_path: Path) -> None:
     """`resume` takes it as it is: then the operator has named it."""
     with RawServer(PAGES) as server:
@@ -293,6 +303,7 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", ODD)
 def test_odd_file_of_seeds_is_a_clear_error(tmp_path: Path, kind: str) -> None:
     """At once, and within 100 MB of memory."""
@@ -319,6 +330,7 @@ def test_odd_file_of_seeds_is_a_clear_error(tmp_path: Path, kind: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.processes
 def test_endless_standard_input_is_a_clear_error(tmp_path: Path) -> None:
     """It is read no further than its first line."""
     outcome = run(tmp_path, "crawl", "-", stdin=bytes(1_000_000))
@@ -336,6 +348,7 @@ def test_file_of_too_many_lines_is_refused(tmp_path: Path, monkeypatch: pytest.M
         read_seeds([str(tmp_path / "seeds.txt")])
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -366,6 +379,7 @@ def test_odd_configuration_file_is_a_clear_error(
 # ---------------------------------------------------------------------- secrets
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "words",
     [
@@ -394,6 +408,7 @@ def test_password_of_a_url_is_not_echoed(tmp_path: Path, words: tuple[str, ...])
     assert "ter2" not in outcome.stderr + outcome.stdout
 
 
+@pytest.mark.processes
 def test_tls_secrets_are_not_logged(tmp_path: Path) -> None:
     """SSLKEYLOGFILE is not honoured: it would let others decrypt the traffic."""
     certificate = Authority(tmp_path).certificate(x509.IPAddress(ip_address("127.0.0.1")))
@@ -433,6 +448,7 @@ def _is_clean(outcome: subprocess.CompletedProcess[str] | Result) -> bool:
     return all(character.isprintable() or character == "\n" for character in text)
 
 
+@pytest.mark.processes
 def test_text_of_local_files_reaches_no_terminal_raw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,6 +501,7 @@ def test_text_of_local_files_reaches_no_terminal_raw(
     assert _is_clean(run(tmp_path, "status", nasty, f"--{nasty}"))  # an error of the parser
 
 
+@pytest.mark.processes
 def test_configuration_with_invisible_characters_is_shown_as_a_valid_file(tmp_path: Path) -> None:
     """Escaped, and read back as the same value."""
     import tomllib

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 # Become the terminal's foreground process, then the command.
 IN_FOREGROUND = """
 import fcntl, os, sys, termios

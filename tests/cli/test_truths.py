@@ -150,6 +150,7 @@ def test_a_recrawl_does_not_say_that_it_resumes(site: RawServer, tmp_path: Path)
     assert f"Checking the pages of the crawl in {tmp_path / 'crawl'}" in done.stderr
 
 
+@pytest.mark.processes
 def test_an_export_of_one_worker_tells_what_others_have(site: RawServer, tmp_path: Path) -> None:
     """How many records, and the command that writes all of them when their directory is added."""
     with LocalServer() as server:
@@ -170,6 +171,7 @@ def test_an_export_of_one_worker_tells_what_others_have(site: RawServer, tmp_pat
     assert len((tmp_path / "part.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.processes
 def test_a_command_that_is_refused_leaves_no_crawl_in_the_server(
     site: RawServer, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stored import StoredCrawl
 
+pytestmark = pytest.mark.processes
+
 LOOK = Look(columns=120, rows=24)
 
 

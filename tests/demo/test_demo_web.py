@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 SITES = (
     Site(name="plain", pages=50),
     Site(name="late", pages=50, latency_s=0.2),

@@ -14,7 +14,7 @@ behind it. Each host has the same small site; some have a character of their own
 from __future__ import annotations
 
 import itertools
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -82,13 +82,8 @@ class _Host(Request):
     counts: dict[str, itertools.count[int]]
     scheme = "http"
 
-    def handle(self) -> None:
-        with suppress(OSError):  # the client was killed, or has had enough
-            super().handle()
-
     def finish(self) -> None:
-        with suppress(OSError):
-            super().finish()
+        super().finish()
         self.connection.close()
 
     def do_CONNECT(self) -> None:  # noqa: N802 - the name that http.server looks for

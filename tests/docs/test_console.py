@@ -47,6 +47,7 @@ SHELL = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", WITH_COMMANDS)
 def test_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path) -> None:
     """In a new directory, one after the other; pictures that they draw are those of the page."""

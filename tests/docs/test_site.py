@@ -50,6 +50,7 @@ def address(site: Path) -> Iterator[str]:
         yield f"{origin}/"
 
 
+@pytest.mark.processes
 def test_every_page_of_the_site_is_reached_and_no_link_is_dead(site: Path, address: str) -> None:
     """A crawl from the first page finds each page that was built, and nothing that is not there."""
     fast = Settings(strategy="fixed", max_rate="unlimited")
@@ -64,6 +65,7 @@ def test_every_page_of_the_site_is_reached_and_no_link_is_dead(site: Path, addre
     assert len(built) > 40
 
 
+@pytest.mark.processes
 def test_built_pages_load_nothing_from_other_hosts(site: Path) -> None:
     """No font, script, style or image of somebody else: readers are not reported to anybody."""
     for page in site.rglob("*.html"):
@@ -77,6 +79,7 @@ def test_built_pages_load_nothing_from_other_hosts(site: Path) -> None:
         assert not re.findall(r"url\(['\"]?(?:https?:)?//", style.read_text("utf-8")), style.name
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("module", inventory.MODULES)
 def test_every_public_name_is_on_the_site(site: Path, module: str) -> None:
     """The reference of the library prints each name with what it does."""

@@ -53,6 +53,7 @@ def tool(name: str, *arguments: object) -> str:
     return ended.stdout
 
 
+@pytest.mark.processes
 def test_warc_is_all_segments_in_one_file(kept: Kept, tmp_path: Path) -> None:
     """`warcio check` is clean, and every page of the crawl is in it."""
     outcome = export(kept.directory, str(tmp_path / "site.warc.gz"))
@@ -64,6 +65,7 @@ def test_warc_is_all_segments_in_one_file(kept: Kept, tmp_path: Path) -> None:
     assert urls >= {kept.url + path[1:] for path in ANSWERS}
 
 
+@pytest.mark.processes
 def test_index_is_that_of_the_archivists_tool(kept: Kept) -> None:
     """Line for line: key, time, type, status, digest and place of every answer."""
     files = sorted(kept.directory.glob("*.warc.gz"))

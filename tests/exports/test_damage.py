@@ -22,6 +22,8 @@ from mannerly.crawler.archive.warc import warcinfo
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 FAST = {"delay": 0.001, "start_rate": 1000, "max_rate": 1000, "strategy": "fixed"}
 MEMBERS = b"".join(warcinfo(f"{name}.warc.gz", {"n": name}, 0.0) for name in "abc")
 

@@ -11,6 +11,8 @@ import pytest
 from tests.exports.archive_site import archive_site
 from tests.harness.commands import run
 
+pytestmark = pytest.mark.processes
+
 GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 FAST = " --delay 0.01 --start-rate 100 --max-rate 100 --strategy fixed"
 MADE = {

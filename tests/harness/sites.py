@@ -10,7 +10,7 @@ import errno
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,14 @@ class Request(BaseHTTPRequestHandler):
     """One request to a test's server, and the ways to answer it. It prints nothing."""
 
     protocol_version = "HTTP/1.1"
+
+    def handle(self) -> None:
+        with suppress(OSError):  # the client has gone
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
 
     def answer(
         self, status: int, body: bytes | str = b"", headers: Mapping[str, str] = HTML

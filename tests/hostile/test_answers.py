@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tests.crawler.fetch.raw_server import Handler
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 HTML = "Content-Type: text/html"
 MAX_BYTES = 1_000_000
 TIMEOUT_S = 3.0

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 FULL_BYTES = 300_000
 SEGMENT_BYTES = 2_000_000  # a segment has as many before any file of the store has
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 AT_ONCE_S = 1.0
 UNFELT_S = 30.0
 LONG_S = 600.0  # for a whole crawl on a busy machine

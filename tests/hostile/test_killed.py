@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 WORKERS = 8
 GAP_S = 0.5
 PAUSE_S = 2.0

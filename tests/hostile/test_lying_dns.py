@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = Path(__file__).with_name("lying_dns.py")
 OPTIONS = ("--strategy", "fixed", "--delay", "0.05", "--max-rate", "unlimited", "--timeout", "5")
 OPTIONS = (*OPTIONS, "--seeding-strategy", "none", "--processes", "1", "--ignore-robots")

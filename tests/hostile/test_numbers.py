@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 
 FIELDS = (
     *("Retry-After", "RateLimit-Reset", "X-RateLimit-Limit", "X-RateLimit-Reset", "Date", "Age"),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tests.hostile.conftest import Figure
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["browser_ends"]  # a fixture of this module, too
 
 PATHS = (

@@ -36,6 +36,8 @@ from mannerly.service.stream import MOST_READERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["browser_ends"]  # a fixture of this module, too
 
 SLOW = {"strategy": "fixed", "delay": 0.5, "seeding_strategy": "none"}

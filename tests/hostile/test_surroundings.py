@@ -26,6 +26,7 @@ POISON = (
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "words",
     [
@@ -51,6 +52,7 @@ def test_line_break_in_a_header_is_refused(
     assert not RAW.search(ended.said)
 
 
+@pytest.mark.processes
 def test_crawled_text_reaches_no_terminal_raw(tmp_path: Path, figure: Figure) -> None:
     """Titles, paths, header values and errors of a poisoned site, through every command."""
     poisoned = answer(

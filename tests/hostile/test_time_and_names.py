@@ -45,6 +45,7 @@ def test_stepped_clock_shortens_no_retry_after(step_s: float, figure: Figure) ->
     assert len(late) == 1
 
 
+@pytest.mark.processes
 def test_names_that_do_not_resolve_delay_no_other_host(tmp_path: Path, figure: Figure) -> None:
     """Eight names without an address beside a real host: that one is crawled whole."""
     names = [f"http://nosuch-{number}.invalid/" for number in range(8)]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])
 
 LOOP = """

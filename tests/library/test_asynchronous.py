@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])
 TICK_S = 0.005
 PATIENCE_S = 60.0

@@ -11,6 +11,8 @@ import pytest
 from mannerly.crawler.runtime.delivery import Delivered, PageQueue
 from mannerly.crawler.runtime.waking import WakingQueue
 
+pytestmark = pytest.mark.processes
+
 
 def is_readable(queue: WakingQueue[int]) -> bool:
     return bool(select.select([queue], [], [], 0)[0])

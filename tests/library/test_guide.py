@@ -16,6 +16,8 @@ from mannerly.demo import DemoWeb, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 GUIDE = (ROOT / "docs" / "how-to" / "library.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 UNPACED = Settings(strategy="fixed", max_rate="unlimited")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 HTML = "Content-Type: text/html; charset=utf-8"
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])
 

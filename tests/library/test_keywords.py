@@ -212,6 +212,7 @@ def test_processes_are_one_unless_given() -> None:
         assert crawl.settings.processes == 1
 
 
+@pytest.mark.processes
 def test_public_names_are_there_and_cheap() -> None:
     """Everything in `__all__` exists; importing the package alone loads none of it."""
     for name in mannerly.__all__:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 KILLS = 10
 WORKERS = 8
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])

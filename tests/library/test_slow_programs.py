@@ -17,6 +17,8 @@ from mannerly.demo import DemoWeb, Site, gaps_s, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 WORKERS = 6
 HELD_S = 1.5  # longer than the timeout of the requests
 WORDS = "waiting for the program that reads the pages"

@@ -102,6 +102,7 @@ def test_dashboard_shows_every_metric() -> None:
     assert all(panel["datasource"]["uid"] == "${datasource}" for panel in dashboard["panels"])
 
 
+@pytest.mark.processes
 def test_queries_of_the_dashboard_are_valid(tmp_path: Path) -> None:
     """Promtool parses each of them as a rule."""
     dashboard = json.loads((OPS / "grafana-dashboard.json").read_text("utf-8"))
@@ -120,6 +121,7 @@ def test_queries_of_the_dashboard_are_valid(tmp_path: Path) -> None:
     assert f"{len(queries)} rules found" in checked.stdout
 
 
+@pytest.mark.processes
 def test_alert_rules_fire_when_they_should() -> None:
     """Each of them on the case that it is for, and none on a healthy crawl."""
     checked, tested = (
@@ -138,6 +140,7 @@ def test_alert_rules_fire_when_they_should() -> None:
     assert all(re.search(rf"alertname: {name}\n\s+exp_alerts", tests) for name in names)
 
 
+@pytest.mark.processes
 def test_unit_is_valid_and_starts_the_service(tmp_path: Path) -> None:
     """As systemd reads it; the program is one that exists here."""
     analyze = program("systemd-analyze", "systemd")

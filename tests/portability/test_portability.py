@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).parent / "bare"
 # Crawls with real servers and processes: resuming, kills, signals, limits, several processes.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.report.conftest import Crawled
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["browser_ends"]  # a fixture of this module, too
 
 SITE = "https://a.example"

@@ -84,6 +84,7 @@ def test_the_other_tables_are_those_of_the_second_crawl(again: tuple[Path, str])
     assert f"{home}/v2" not in chains
 
 
+@pytest.mark.processes
 def test_a_reader_sees_what_changed(again: tuple[Path, str]) -> None:
     """The numbers, the rows with the worst first, and the day of the crawl before."""
     place, _ = again

@@ -36,6 +36,7 @@ def test_absurd_option_of_a_job_is_taken_or_refused(name: str) -> None:
     assert all(refusals)
 
 
+@pytest.mark.processes
 def test_absurd_query_is_answered_or_refused(tmp_path: Path) -> None:
     """By the real service, which stays ready."""
     with ServiceProcess(tmp_path) as service:

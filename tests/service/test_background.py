@@ -6,6 +6,7 @@ import asyncio
 import resource
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.harness.waiting import eventually
 from tests.service.running import ServiceProcess
 from tests.service.test_serve import SLOW
@@ -117,6 +118,7 @@ async def asked(app: ASGIApp, path: str) -> tuple[int, bytes]:
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:])
 
 
+@pytest.mark.processes
 def test_service_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
     tmp_path: Path,
 ) -> None:

@@ -184,6 +184,7 @@ def test_lines_that_repeat_are_written_once_in_a_while() -> None:
     )
 
 
+@pytest.mark.processes
 def test_service_answers_beside_half_requests(tmp_path: Path) -> None:
     """More of them than it has connections for, on a real socket."""
     with ServiceProcess(tmp_path / "jobs", descriptors=160) as service:

@@ -48,6 +48,7 @@ def check(port: int) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.processes
 def test_check_fails_while_nothing_answers() -> None:
     """A service that is started and hangs is not healthy."""
     code, said = check(free_port())
@@ -56,6 +57,7 @@ def test_check_fails_while_nothing_answers() -> None:
     assert "no answer" in said
 
 
+@pytest.mark.processes
 def test_check_fails_with_the_reason_while_the_service_is_not_ready(tmp_path: Path) -> None:
     """A full disk is told, and its end."""
     with ServiceProcess(tmp_path / "jobs") as service:

@@ -23,6 +23,8 @@ from mannerly.demo.slow_site import SlowSite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 QUICK = {"start_rate": 50, "max_rate": 50, "seeding_strategy": "none"}
 FIXED = {"strategy": "fixed", "delay": 0.02, "max_rate": 50, "seeding_strategy": "none"}
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["browser_ends"]  # a fixture of this module, too
 
 GAP_S = 0.5

@@ -10,6 +10,8 @@ from tests.service.many_jobs import many_jobs
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 
 def test_killed_service_loses_no_page_and_no_state(tmp_path: Path) -> None:
     """Six jobs on three hosts, three at a time, two kills."""

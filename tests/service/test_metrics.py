@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.crawler.views import a_view
 from tests.harness.programs import program
@@ -172,6 +173,7 @@ def test_the_server_of_a_crawl_has_metrics() -> None:
     assert "mannerly_shard_leases" not in samples(Stats())
 
 
+@pytest.mark.processes
 def test_promtool_finds_nothing_wrong() -> None:
     """Names, types and units are as Prometheus wants them, with and without labels for hosts."""
     promtool = program("promtool", "prometheus")

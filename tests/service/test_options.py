@@ -128,6 +128,7 @@ def test_refused_option_is_never_suggested(name: str, words: str) -> None:
     assert str(raised.value) == words
 
 
+@pytest.mark.processes
 def test_command_reads_its_variables_and_its_file(tmp_path: Path) -> None:
     """The real command: its number of jobs is that of the file, its address that of a variable."""
     (tmp_path / "mannerly.toml").write_text(JOB_FILE)

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
     from tests.service.asking import Answer
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are frozen")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are frozen"),
+]
 
 THIS = "/api/jobs/this"
 READS = ("hosts", "status", "errors", "queue", "proof", "history")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 QUICK = {"strategy": "fixed", "delay": 0.02, "max_rate": 50, "seeding_strategy": "none"}
 PUBLIC = "https://a.example/"
 SLOW = {**QUICK, "delay": 0.5}

@@ -261,6 +261,7 @@ def test_end_is_told_with_the_result_of_its_process(receiver: Receiver, tmp_path
     assert [json.loads(seen.body)["job"]["run"]["fetched"] for seen in receiver.seen] == [4]
 
 
+@pytest.mark.processes
 def test_each_end_is_told_once_after_kills(receiver: Receiver, tmp_path: Path) -> None:
     """Three jobs; the first tries are refused, and the service is killed meanwhile."""
     receiver.answers = [503, 503, 503]

@@ -16,6 +16,8 @@ from mannerly.demo.slow_site import UNCACHED, SlowSite
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 FAST = ("--max-rate", "unlimited", "--start-rate", "30", "--processes", "1")
 
 

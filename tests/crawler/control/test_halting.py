@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 OPTIONS = ("--data-dir", DIR, "--strategy", "fixed", "--max-rate", "unlimited")
 PACE = ("--delay", "0.1", "--log-interval", "0.2")
 SOON_S = 1.0  # within which an order is obeyed; five times as long on a busy machine

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.crawler.control.troubles import Forgotten
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def story(troubles: Future[Forgotten]) -> Forgotten:

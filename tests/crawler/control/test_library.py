@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.stored import StoredCrawl
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 
 def order_in_a_thread(crawl: StoredCrawl, word: str) -> float:
     """Give an order from another thread than the one that made the crawl; return when."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 BOTH = pytest.mark.parametrize("processes", [1, 2])
 OPTIONS = ("--strategy", "fixed", "--delay", "0.05", "--max-rate", "unlimited")
 LATENCY_S = 0.1

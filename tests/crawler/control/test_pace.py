@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 BOTH = pytest.mark.parametrize("processes", [1, 2])
 OPTIONS = ("--strategy", "fixed", "--delay", "0.1", "--max-rate", "unlimited")
 # By what happens to it: one keeps the pace of the crawl, the others get orders of their own.

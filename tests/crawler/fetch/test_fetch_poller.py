@@ -162,6 +162,7 @@ print(finished[0].body.decode(), type(fetcher._poller).__name__)
 """
 
 
+@pytest.mark.processes
 def test_fetcher_runs_on_a_system_with_select_alone() -> None:
     """Neither an import nor a request needs a name that only some systems have."""
     with RawServer(says(answer())) as server:

@@ -33,6 +33,7 @@ def internal(pages: int = 6) -> Site:
     return Site(name="internal", pages=pages, features=OWN_NETWORK)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("ignore_robots", [False, True])
 def test_no_link_or_redirect_reaches_the_canary(tmp_path: Path, ignore_robots: bool) -> None:
     """Links in every spelling, and a redirect, are refused with a reason; the site is crawled."""
@@ -61,6 +62,7 @@ def test_no_link_or_redirect_reaches_the_canary(tmp_path: Path, ignore_robots: b
     }
 
 
+@pytest.mark.processes
 def test_allow_net_opens_what_it_names_and_nothing_else(tmp_path: Path) -> None:
     """With the canary's own host:port allowed it is asked, and its robots.txt obeyed; the same
     place under another name stays closed.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 HOSTS, PAGES, DELAY_S = 10, 12, 0.5
 
 

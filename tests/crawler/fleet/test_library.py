@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import pytest
 from tests.crawler.store.valkey_server import shared_url
 
 import mannerly
@@ -12,6 +13,8 @@ from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.processes
 
 
 def test_a_program_creates_and_another_one_joins(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.fleet.fleet_world import Fleet
 from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.waiting import eventually
@@ -16,6 +17,8 @@ from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.processes
 
 HOSTS, PAGES, DELAY_S = 6, 8, 0.6
 

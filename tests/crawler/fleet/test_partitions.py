@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 LEASE_S = 15.0
-HOSTS, DELAY_S = 10, 0.9
+HOSTS, DELAY_S, SHARDS = 10, 0.9, 32
 
 
 @pytest.fixture(scope="module")
@@ -28,40 +31,44 @@ def web() -> Iterator[DemoWeb]:
         yield web
 
 
-def check(fleet: Fleet, *, pages: int = 40) -> None:
+def check(fleet: Fleet, *, pages: int = 40, delay_s: float = DELAY_S) -> None:
     """Everything was recorded once, and no host saw two requests closer than its delay."""
     code, urls = fleet.exported(*fleet.workers)
     assert code == 0
     assert len(urls) == len(set(urls)) == HOSTS * pages
-    fleet.require_gaps(DELAY_S)
+    fleet.require_gaps(delay_s)
 
 
 @pytest.mark.parametrize(
-    "way",
+    "ways",
     [
-        pytest.param(Way.DEAF, marks=pytest.mark.long),
-        pytest.param(Way.CUT, marks=pytest.mark.long),
-        pytest.param(Way.MUTE, marks=pytest.mark.long),
-        pytest.param(Way.SLOW, marks=pytest.mark.long),
+        (Way.CUT, Way.DEAF),
+        *(pytest.param((way,), marks=pytest.mark.long) for way in Way if way is not Way.OPEN),
     ],
+    ids=lambda ways: "+".join(way.value for way in ways),
 )
-def test_a_worker_that_is_cut_off_falls_silent(way: Way, web: DemoWeb, tmp_path: Path) -> None:
-    """Another one takes its hosts over; it goes on when the way is open again."""
-    with LocalServer() as server, ChaosProxy(server.port) as proxy:
+def test_workers_that_are_cut_off_fall_silent(
+    ways: tuple[Way, ...], web: DemoWeb, tmp_path: Path
+) -> None:
+    """Another one takes their hosts over; they go on when the way is open again."""
+    with ExitStack() as stack:
+        server = stack.enter_context(LocalServer())
+        proxies = [stack.enter_context(ChaosProxy(server.port)) for _ in ways]
         fleet = Fleet(server.url, web, tmp_path, "--delay", str(DELAY_S))
-        try:
-            behind, other = fleet.join(url=proxy.url), fleet.join()
-            eventually(lambda: fleet.shares() == [16, 16])
+        stack.callback(fleet.close)
+        workers = [*(fleet.join(url=proxy.url) for proxy in proxies), fleet.join()]
+        fair = SHARDS // len(workers)
+        eventually(lambda: len(fleet.shares()) == len(workers) and min(fleet.shares()) >= fair)
+        for proxy, way in zip(proxies, ways, strict=True):
             proxy.way = way
-            time.sleep(LEASE_S + 6.0)
-            if way is not Way.SLOW:
-                eventually(lambda: fleet.shares() == [32])
+        time.sleep(LEASE_S + 6.0)
+        if Way.SLOW not in ways:
+            eventually(lambda: fleet.shares() == [SHARDS])
+        for proxy in proxies:
             proxy.heal()
 
-            assert [behind.end(), other.end()] == [0, 0], behind.said + other.said
-            check(fleet)
-        finally:
-            fleet.close()
+        assert [worker.end() for worker in workers] == [0] * len(workers), workers[0].said
+        check(fleet)
 
 
 @pytest.mark.long
@@ -84,22 +91,25 @@ def test_a_worker_that_is_stopped_for_long_sends_nothing_when_it_wakes(
             fleet.close()
 
 
-@pytest.mark.long
-def test_a_server_that_is_killed_and_restarted_loses_nothing(web: DemoWeb, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_a_server_that_is_killed_and_restarted_loses_nothing(
+    kills: int, web: DemoWeb, tmp_path: Path
+) -> None:
     """With an append-only file; workers wait, and go on when it is back."""
+    delay_s = 0.4 * (kills + 1) / 2
     with LocalServer("--appendonly", "yes", "--appendfsync", "everysec") as server:
-        fleet = Fleet(server.url, web, tmp_path, "--delay", str(DELAY_S))
+        fleet = Fleet(server.url, web, tmp_path, "--delay", str(delay_s))
         try:
             workers = [fleet.join(), fleet.join()]
             eventually(lambda: fleet.shares() == [16, 16])
-            for _ in range(2):
+            for _ in range(kills):
                 server.kill()
                 time.sleep(3.0)
                 server.start()
                 time.sleep(2.0)
 
             assert [worker.end() for worker in workers] == [0, 0], workers[0].said
-            check(fleet)
+            check(fleet, delay_s=delay_s)
         finally:
             fleet.close()
 

@@ -12,6 +12,8 @@ from tests.harness.waiting import eventually
 
 from mannerly.demo import DemoWeb, plain_sites
 
+pytestmark = pytest.mark.processes
+
 PROCESSES = Path("/proc")
 SECRET = "correct-horse-4711"
 

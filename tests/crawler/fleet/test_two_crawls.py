@@ -13,6 +13,8 @@ from mannerly.demo import DemoWeb, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 HOSTS, PAGES, DELAY_S, WORKERS = 5, 30, 0.5, 3
 
 

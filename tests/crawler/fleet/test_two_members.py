@@ -30,6 +30,8 @@ from mannerly.politeness import Settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 SHARDS = 12
 _names = count()
 

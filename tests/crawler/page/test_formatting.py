@@ -136,6 +136,7 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_hostile_pages_cost_little_memory() -> None:
     """Pages that would take gigabytes are parsed with their formatting in a hundred megabytes."""

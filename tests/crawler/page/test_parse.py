@@ -353,6 +353,7 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nuls_cost_little_memory() -> None:
     """10 MB of NUL, which are 10 KB on the wire, take no more memory than other text."""

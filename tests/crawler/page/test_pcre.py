@@ -163,6 +163,7 @@ def site() -> Iterator[str]:
         yield f"{origin}/"
 
 
+@pytest.mark.processes
 def test_crawl_without_pcre2_has_the_same_results(site: str, tmp_path: Path) -> None:
     """In a process, and in the processes that it starts, that cannot import the package."""
     (tmp_path / "without").mkdir()

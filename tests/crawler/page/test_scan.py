@@ -287,6 +287,7 @@ print(parse_page(b'<a href="/x">x</a>', "text/html", "http://h.test/").links)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux refuses it on request")
 def test_pages_are_read_where_no_process_may_make_machine_code() -> None:
     """As in a hardened service: the scanner cannot be had, the tree can."""

@@ -136,6 +136,7 @@ def test_last_words_are_heard_before_the_end() -> None:
 # ---------------------------------------------------------------------- children
 
 
+@pytest.mark.processes
 def test_a_child_uses_the_package_of_its_parent() -> None:
     """It gets its order, and answers."""
     with child({"any": "value"}) as started:
@@ -143,6 +144,7 @@ def test_a_child_uses_the_package_of_its_parent() -> None:
         assert asked(started, "package") == mannerly.__file__
 
 
+@pytest.mark.processes
 def test_a_child_imports_no_main_and_not_the_working_directory() -> None:
     """Its `__main__` is ours, and its path has absolute places only."""
     with child() as started:
@@ -154,6 +156,7 @@ def test_a_child_imports_no_main_and_not_the_working_directory() -> None:
         assert all(Path(entry).is_absolute() for entry in path)
 
 
+@pytest.mark.processes
 def test_a_child_has_its_own_group_and_ignores_signals() -> None:
     """A terminal's Ctrl-C is not for it; neither is a signal that is sent to it alone."""
     with child() as started:
@@ -166,6 +169,7 @@ def test_a_child_has_its_own_group_and_ignores_signals() -> None:
         assert asked(started, 7) == 7
 
 
+@pytest.mark.processes
 def test_a_child_that_ends_is_noticed_and_reaped() -> None:
     """The channel ends, and no zombie stays."""
     with child() as started:
@@ -179,6 +183,7 @@ def test_a_child_that_ends_is_noticed_and_reaped() -> None:
         assert not Path(f"/proc/{started.pid}").exists()
 
 
+@pytest.mark.processes
 def test_a_child_that_fails_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     """The traceback goes to standard error, and the exit status is not 0."""
     with child() as started:
@@ -189,6 +194,7 @@ def test_a_child_that_fails_says_why(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ValueError: as ordered" in capfd.readouterr().err
 
 
+@pytest.mark.processes
 def test_closing_kills_a_child_that_is_stuck() -> None:
     """It is gone when `close` returns, whatever it was doing."""
     with child() as started:
@@ -209,6 +215,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.processes
 def test_children_end_with_a_parent_that_is_killed() -> None:
     """After SIGKILL no message tells them: the end of their channels does."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(HERE)])}
@@ -241,6 +248,7 @@ child.close()
 TRAP = "raise SystemExit('a module of the working directory was imported')"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["multiprocessing", "mannerly", "json", "socket", "msgspec"])
 def test_no_module_of_the_working_directory_is_imported(name: str, tmp_path: Path) -> None:
     """A crawl in a directory of foreign files runs none of them."""
@@ -268,6 +276,7 @@ def _fix_path(code: str) -> str:
     )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("how", ["relative", "inserted"])
 def test_a_package_that_children_could_not_find_is_found(how: str, tmp_path: Path) -> None:
     """PYTHONPATH=src, or a program that changed sys.path: children use the same package."""

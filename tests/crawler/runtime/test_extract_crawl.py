@@ -63,6 +63,7 @@ def test_items_of_every_page_are_exported(tmp_path: Path) -> None:
     assert "'=tag" in table[0], "a key is text of a program, and a cell all the same"
 
 
+@pytest.mark.processes
 def test_command_extracts_with_a_file(tmp_path: Path) -> None:
     """The function of a file, its failures counted and shown, in two processes."""
     (tmp_path / "my_items.py").write_text(
@@ -83,6 +84,7 @@ def test_command_extracts_with_a_file(tmp_path: Path) -> None:
     assert "no price" in ended.stderr
 
 
+@pytest.mark.processes
 def test_mistake_in_the_name_is_found_before_the_first_request(tmp_path: Path) -> None:
     """Exit code 2, and no directory."""
     with archive_site(shop(1)) as site:
@@ -101,6 +103,7 @@ def test_function_that_others_cannot_import_needs_one_process(tmp_path: Path) ->
         mannerly.Crawl("http://127.0.0.1:1/", extract=lambda page: None, processes=2)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.long)])
 def test_items_records_and_archive_agree_whatever_is_killed(tmp_path: Path, kills: int) -> None:
     """Every page once in records, items and WARC; fetched again at most what was in flight."""

@@ -14,6 +14,8 @@ from tests.harness.commands import run
 
 import mannerly
 
+pytestmark = pytest.mark.processes
+
 WAYS = {  # what the function does on a page, and the error that the page has then
     "raise SystemExit(3)": "SystemExit: 3",
     "raise GeneratorExit": "GeneratorExit",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 HTML = "Content-Type: text/html"
 EAGER = Settings(strategy="fixed", delay_s=0.04, max_rate="unlimited", seed=1)
 PER_HOST = 60

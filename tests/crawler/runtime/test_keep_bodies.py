@@ -62,6 +62,7 @@ def check(*files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.processes
 def test_every_answer_is_kept_as_it_was_received(tmp_path: Path) -> None:
     """Byte for byte, whatever its type and encoding; robots.txt, too, and `warcio check` is clean.
 
@@ -102,6 +103,7 @@ def test_same_payload_is_kept_once(tmp_path: Path) -> None:
     assert bodies == [ANSWERS["/same-1"].body] * 2
 
 
+@pytest.mark.processes
 def test_segments_rotate(tmp_path: Path) -> None:
     """All of them are sound, and every page is found in its own."""
     with archive_site() as site:
@@ -156,6 +158,7 @@ with Crawl(sys.argv[1], data_dir=sys.argv[2], keep_bodies=True, delay=0.005, sta
 """
 
 
+@pytest.mark.processes
 def test_every_page_is_archived_once_whatever_is_killed(tmp_path: Path) -> None:
     """Kill -9 four times: each URL has one record and one answer in the archive."""
     answers = {

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.demo import Record
 
+pytestmark = pytest.mark.processes
+
 KILLS = 4  # of each crawl; there are five crawls
 DELAY_S = 0.05
 LONG_S = 2.5  # a gap that is longer than a restart takes, so that it tells something

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.runtime.harness import kept
 from virtual.fetcher import FakeFetcher, VirtualClock
 from virtual.fetcher import FakeReply as Reply
@@ -54,6 +55,7 @@ TOLERANCE = 0.02
 NOTED_LATE_S = 0.06
 
 
+@pytest.mark.processes
 def test_a_hundred_hosts_are_crawled_at_their_pace_and_none_faster(tmp_path: Path) -> None:
     """Hosts share the crawler, not the pace: a request a second goes to each of a hundred."""
     hosts, duration_s = 100, 5.0
@@ -73,6 +75,7 @@ def test_a_hundred_hosts_are_crawled_at_their_pace_and_none_faster(tmp_path: Pat
     assert sum(map(len, log.values())) >= 0.8 * hosts * duration_s
 
 
+@pytest.mark.processes
 def test_gaps_are_kept_to_two_per_cent_as_the_server_sees_them(tmp_path: Path) -> None:
     """A gap of half a second, on one quiet host: two per cent and 20 ms for the server's clock.
 
@@ -106,6 +109,7 @@ HIDDEN_LIMITS = (
 )
 
 
+@pytest.mark.processes
 def test_hidden_limits_are_found_without_breaking_a_silence(tmp_path: Path) -> None:
     """Whatever a host's limit is and however it says so, what it asked for is kept, from the
     first page on; and a host that asks for much takes nothing from its neighbours.
@@ -127,6 +131,7 @@ def test_hidden_limits_are_found_without_breaking_a_silence(tmp_path: Path) -> N
     assert min(len(log["plain-0"]), len(log["plain-1"])) >= 40
 
 
+@pytest.mark.processes
 def test_everything_that_is_sent_takes_a_slot(tmp_path: Path) -> None:
     """robots.txt and its redirect, sitemaps, redirects and retries wait for their turn like pages.
 

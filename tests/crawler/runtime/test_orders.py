@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.settings import CrawlSettings
 
+pytestmark = pytest.mark.processes
+
 BOTH = pytest.mark.parametrize("processes", [1, 2])
 
 

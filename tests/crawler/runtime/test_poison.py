@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 # In every process that crawls: parsing this page ends the process as a crash of a parser would.
 DEADLY = """
 import os, sys

@@ -173,6 +173,7 @@ def disk() -> Disk:
 # ---------------------------------------------------------------------- what is kept
 
 
+@pytest.mark.processes
 def test_a_resumed_crawl_keeps_its_scope_and_its_robots_files(tmp_path: Path) -> None:
     """Another --scope does not widen a crawl that has begun, and fresh rules are not asked for."""
     with DemoWeb(plain_sites(3, pages=6, neighbours=2)) as web:

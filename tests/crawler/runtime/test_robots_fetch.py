@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 EAGER = Settings(strategy="fixed", delay_s=0.05, max_rate="unlimited")
 PAGES = 6
 # Redirected away means to the next host's robots.txt, so the order counts.

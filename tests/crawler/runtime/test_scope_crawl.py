@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.runtime.harness import kept, modest, page_requests
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    import pytest
+
+pytestmark = pytest.mark.processes
 
 HTML = "Content-Type: text/html"
 EAGER = Settings(strategy="fixed", delay_s=0.02, max_rate="unlimited")

@@ -20,6 +20,8 @@ from mannerly.demo import DemoWeb, by_host, plain_sites, smallest_gap_s
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 NOTED_LATE_S = 0.06  # by a server on a busy machine
 # Stops the process the third time that it comes to this method, which is given the time.
 STOPS_ITSELF = """

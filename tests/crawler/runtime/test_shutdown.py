@@ -24,6 +24,8 @@ from mannerly.demo import DemoWeb, Site, plain_sites
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 TIMEOUT_S = 3.0
 ANSWER_S = 60.0  # longer than any machine stalls: waiting for it would be noticed
 

@@ -68,6 +68,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_few_descriptors_mean_fewer_requests_at_once(processes: str, tmp_path: Path) -> None:
     """The crawl says so, does not hang, and is complete."""
@@ -88,6 +89,7 @@ def test_few_descriptors_mean_fewer_requests_at_once(processes: str, tmp_path: P
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_lack_of_memory_is_no_error_of_a_page(tmp_path: Path) -> None:
     """What could not be received is still queued, and the operator is told why it waits."""
@@ -110,6 +112,7 @@ def test_a_lack_of_memory_is_no_error_of_a_page(tmp_path: Path) -> None:
         assert left.pending > 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_data_directory_that_is_removed_ends_the_crawl(processes: int, tmp_path: Path) -> None:
     """Open files outlive their directory: the crawl would go on and keep nothing."""
@@ -134,6 +137,7 @@ def test_a_lack_of_memory_has_one_exit_code(capsys: pytest.CaptureFixture[str]) 
     assert "lower --memory-limit or --workers" in capsys.readouterr().err
 
 
+@pytest.mark.processes
 def test_workers_without_memory_end_the_run_with_that_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

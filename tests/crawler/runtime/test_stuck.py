@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.stats import Stats
 
+pytestmark = pytest.mark.processes
+
 ANSWER_S = 60.0  # longer than any machine stalls: waiting for it would be noticed
 SOON_S = 10.0  # for what takes a second
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 # A program without a main guard.
 PROGRAM = """
 from mannerly.crawler.crawl import run_crawl as crawl

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.killed import KILLED_AT
 
@@ -17,6 +18,8 @@ from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.processes
 
 URLS = 6
 CHILD = (

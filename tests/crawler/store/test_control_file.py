@@ -46,6 +46,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "crawl"
 
 
+@pytest.mark.processes
 def test_a_full_disk_stops_no_worker(path: Path) -> None:
     """A card may be lost; a control record is refused, so that its sender knows."""
     pytest.importorskip("resource")
@@ -67,6 +68,7 @@ def test_a_worker_does_not_wait_for_another_writer(path: Path) -> None:
         assert time.monotonic() - began < 2
 
 
+@pytest.mark.processes
 def test_a_sender_waits_for_another_writer(path: Path) -> None:
     """A control record is written when the other one is done."""
     program = """

@@ -21,6 +21,7 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.processes
 def test_importing_the_package_loads_no_database() -> None:
     """Neither SQLite, nor a filter, nor pytest with the shipped suite."""
     loaded = "[name for name in ('apsw', 'rbloom', 'pytest') if name in sys.modules]"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 PATIENCE_S = 60
 
 # Each program gets the directory, and begins with one of these.

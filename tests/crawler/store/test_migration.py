@@ -127,6 +127,7 @@ def resume(directory: Path) -> None:
     subprocess.run(command, check=True, timeout=PATIENCE_S, cwd=directory.parent)
 
 
+@pytest.mark.processes
 def test_resume_of_an_earlier_release_fetches_the_rest_once(interrupted: Path) -> None:
     """Nothing is lost, nothing is fetched again, and the earlier records are as they were."""
     with served():
@@ -142,6 +143,7 @@ def test_resume_of_an_earlier_release_fetches_the_rest_once(interrupted: Path) -
     assert json.loads(invoke("status", interrupted, "--json").stdout)["state"] == "finished"
 
 
+@pytest.mark.processes
 def test_resume_of_a_finished_crawl_sends_nothing(finished: Path) -> None:
     """There is no server, and no request fails."""
     resume(finished)
@@ -158,6 +160,7 @@ open_crawl(sys.argv[1]).close()
 )
 
 
+@pytest.mark.processes
 def test_a_migration_that_is_killed_goes_on_at_the_next_open(tmp_path: Path) -> None:
     """At whichever statement: the directory opens, and has the same records."""
     wrong = []
@@ -373,6 +376,7 @@ def test_a_format_that_was_never_released_is_refused(tmp_path: Path, number: int
     assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
 
 
+@pytest.mark.processes
 def test_two_commands_may_migrate_at_the_same_time(interrupted: Path) -> None:
     """The second waits for the first, and finds its work done."""
     code = "import sys; from mannerly.crawler.store import open_crawl; open_crawl(sys.argv[1])"

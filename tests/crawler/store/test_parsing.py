@@ -42,6 +42,7 @@ def kill_while_parsing(crawl: CrawlStore, seq: int) -> None:
     assert subprocess.run(command, check=False, timeout=60).returncode == -9
 
 
+@pytest.mark.processes
 def test_every_kill_is_counted_until_the_page_is_committed(crawl: CrawlStore) -> None:
     """Whatever else was committed in between."""
     store = crawl.claim(0, OPTIONS)

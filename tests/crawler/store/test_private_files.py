@@ -156,6 +156,7 @@ def test_a_damaged_crawl_can_be_wiped(tmp_path: Path, damage: bytes) -> None:
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.processes
 def test_a_pipe_does_not_hold_a_command_up(tmp_path: Path) -> None:
     """It is refused at once, with exit code 4."""
     make_crawl(tmp_path / "c")

@@ -156,6 +156,7 @@ def test_a_file_is_no_directory(tmp_path, manifest):
         create(tmp_path / "file", manifest)
 
 
+@pytest.mark.processes
 def test_a_crawl_is_held_by_one_process(path, manifest):
     """The second is told the pid of the first, and may come when that is gone."""
     holder = subprocess.Popen(
@@ -236,6 +237,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["shard-1.db", "inbox-0.db", "control.db"])
 def test_a_start_that_was_killed_within_a_file_is_made_anew(tmp_path, manifest, name):
     """The file has a journal of what was not finished, and a reader cannot undo that."""

@@ -210,6 +210,7 @@ while True:
 """
 
 
+@pytest.mark.processes
 def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
     """After each of ten kills every acknowledged commit is there, and the last one whole."""
     create_shard(tmp_path, 0, shards=1)

@@ -81,6 +81,7 @@ def test_export_and_wipe_work_on_any_store(crawl: str, tmp_path: Path) -> None:
     assert not exists(crawl)
 
 
+@pytest.mark.processes
 def test_a_whole_crawl_runs_in_any_store(location: str) -> None:
     """The runtime and the library know no store by name: pages, records and status agree."""
     with DemoWeb(plain_sites(2, pages=12)) as web:

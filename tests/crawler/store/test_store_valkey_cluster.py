@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.store.base import ShardStore
 
+pytestmark = pytest.mark.processes
+
 SLOTS = 16_384
 
 

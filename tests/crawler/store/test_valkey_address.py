@@ -172,6 +172,7 @@ def test_the_doctor_says_what_is_wrong_with_a_server() -> None:
     assert "512" in wrong["small sets"].lack
 
 
+@pytest.mark.processes
 def test_the_doctors_command_has_exit_codes() -> None:
     """0 fit, 1 not fit, 5 or 4 not reachable; JSON on request."""
     with LocalServer("--appendonly", "yes") as server:
@@ -312,6 +313,7 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
+@pytest.mark.processes
 def test_the_doctor_does_not_print_the_password() -> None:
     """It connects with the one of the environment."""
     with LocalServer("--requirepass", SECRET) as server:

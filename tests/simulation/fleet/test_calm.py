@@ -44,6 +44,7 @@ def test_faults_during_a_wave_cost_pages_that_are_fetched_again() -> None:
     assert sum(outcome.excused + outcome.refused_writes for outcome in outcomes) > 0
 
 
+@pytest.mark.processes
 def test_a_seed_repeats_a_run_in_another_process() -> None:
     """Hashes of texts differ between processes, and tokens of claims are random."""
     program = (

@@ -74,6 +74,7 @@ def real() -> Iterator[redis.Redis]:
         yield client
 
 
+@pytest.mark.processes
 @given(st.lists(commands(), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_every_command_answers_as_a_real_server_does(
