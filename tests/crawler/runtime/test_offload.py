@@ -25,6 +25,8 @@ from mannerly.crawler.runtime.offload import Offload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def offload() -> Iterator[Offload[str]]:
@@ -103,7 +105,6 @@ def test_work_that_kills_two_helpers_is_a_failure(offload: Offload[str]) -> None
     assert collected(offload, 2) == {"deadly": HELPER_DIED, "other": 7}
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize(("deaths", "expected"), [(STARTS - 1, 7), (99, LACKED_MEMORY)])
 def test_helpers_that_die_while_they_start_do_not_count_against_their_work(
     deaths: int, expected: object, offload: Offload[str], monkeypatch: pytest.MonkeyPatch
