@@ -284,13 +284,10 @@ def test_decision_records_are_numbered_and_listed() -> None:
     for record in records:
         text = TEXTS[record]
         assert text.startswith(f"# {record.name[:4]} ")
-        assert re.findall(r"^(Status|## \w+)", text, re.MULTILINE) == [
-            "Status",
-            "## Context",
-            "## Decision",
-            "## Consequences",
-        ]
-        assert len(text.splitlines()) <= 80
+        parts = re.findall(r"^(Status|## \w+)", text, re.MULTILINE)
+        parts = [part for part in parts if part != "## Why"]  # where the decision does not say it
+        assert parts == ["Status", "## Context", "## Decision", "## Consequences"]
+        assert len(text.splitlines()) <= 66
         assert f"]({record.name})" in TEXTS[folder / "README.md"]
 
 

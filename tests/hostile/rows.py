@@ -299,7 +299,7 @@ FAULTS = (
     Row(
         "F23",
         "429 and 503 without Retry-After, hidden limits, bans, hosts that only refuse",
-        "The pace settles near the limit with few refusals; a hopeless host is given up. Of limits "
+        "The pace settles near the limit with few refusals; a host without success is given up. Of limits "
         "that answer 503 after a burst not all are found; of those that answer 403, some pages are "
         "taken for forbidden (decision records 0038 and 0041).",
         (

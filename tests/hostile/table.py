@@ -20,9 +20,9 @@ PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 HEAD = """\
 # Reliability
 
-What is done to a crawl, what holds all the same, and what was measured. `make reliability` runs
-the tests of each row and writes this page; `make test` runs the quick ones, `make torture` the
-others. Servers, disks, clocks and processes are real or injected; the servers' logs are the judge.
+Faults and attacks, the promise that still holds, and the measured figures. `make reliability` runs the
+tests of each row and writes this page; `make test` runs the short ones, `make torture` the others.
+Servers, disks, clocks and processes are real or injected; requests are checked against the servers' logs.
 """
 TAIL = """\
 ## Promises that can fail
@@ -65,7 +65,7 @@ def page(outcomes: Outcomes) -> str:
     """Return the text of docs/explanation/reliability.md."""
     parts = [HEAD]
     for title, rows in (("Faults", FAULTS), ("Threats", THREATS)):
-        parts.append(f"## {title}\n\n| | what is done | what holds | measured | tests |")
+        parts.append(f"## {title}\n\n| | Fault | Promise | Measured | Tests |")
         parts[-1] += "\n|---|---|---|---|---|\n" + "".join(
             _line(row, outcomes) for row in rows if row.tests
         )

@@ -47,10 +47,10 @@ def check(fleet: Fleet, *, pages: int = 40, delay_s: float = DELAY_S) -> None:
     ],
     ids=lambda ways: "+".join(way.value for way in ways),
 )
-def test_workers_that_are_cut_off_fall_silent(
+def test_a_worker_that_is_cut_off_falls_silent(
     ways: tuple[Way, ...], web: DemoWeb, tmp_path: Path
 ) -> None:
-    """Another one takes their hosts over; they go on when the way is open again."""
+    """Another one takes its hosts over; it goes on when the way is open again. Two at once, too."""
     with ExitStack() as stack:
         server = stack.enter_context(LocalServer())
         proxies = [stack.enter_context(ChaosProxy(server.port)) for _ in ways]
