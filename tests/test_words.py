@@ -39,11 +39,12 @@ VAGUE = re.compile(
     r"|conductor|workplace|errands?|witness|ration|hostbook)\b",
     re.IGNORECASE,
 )
-# Words that need a second read. Records of benchmarks and the changelog of old releases keep theirs.
+# Words that need a second read, in documents and help topics.
 UNCLEAR = re.compile(
-    r"\b(?:hopeless|in vain|can(?:not)? be had|cheap to dear|dear(?:er)? (?:part|still)|since a while"
-    r"|belongs? into|onlookers?|ha(?:s|ve) (?:its|their) part|is met with|those that are left"
-    r"|what was handed out|which of them it is|nothing is sent for as long|looks? for hope)\b"
+    r"\b(?:hopeless|in vain|can(?:not)? be had|cheap to dear|dear(?:er)? (?:part|still)"
+    r"|since a while|belongs? into|onlookers?|ha(?:s|ve) (?:its|their) part|is met with"
+    r"|those that are left|what was handed out|which of them it is|nothing is sent for as long"
+    r"|looks? for hope)\b"
     r"|^\| (?:to|you want(?: to)?) \|",
     re.IGNORECASE,
 )

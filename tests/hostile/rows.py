@@ -299,9 +299,9 @@ FAULTS = (
     Row(
         "F23",
         "429 and 503 without Retry-After, hidden limits, bans, hosts that only refuse",
-        "The pace settles near the limit with few refusals; a host without success is given up. Of limits "
-        "that answer 503 after a burst not all are found; of those that answer 403, some pages are "
-        "taken for forbidden (decision records 0038 and 0041).",
+        "The pace settles near the limit with few refusals; a host without success is given up. "
+        "Of limits that answer 503 after a burst not all are found; of those that answer "
+        "403, some pages are taken for forbidden (decision records 0038 and 0041).",
         (
             (
                 "crawler/shard/test_403.py::"

@@ -20,9 +20,10 @@ PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 HEAD = """\
 # Reliability
 
-Faults and attacks, the promise that still holds, and the measured figures. `make reliability` runs the
-tests of each row and writes this page; `make test` runs the short ones, `make torture` the others.
-Servers, disks, clocks and processes are real or injected; requests are checked against the servers' logs.
+Faults and attacks, the promise that still holds, and the measured figures. `make reliability` runs
+the tests of each row and writes this page; `make test` runs the short ones, `make torture` the
+others. Servers, disks, clocks and processes are real or injected; requests are checked against the
+servers' logs.
 """
 TAIL = """\
 ## Promises that can fail
