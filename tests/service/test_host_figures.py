@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.crawler.views import a_view
-from tests.service.asking import mannerly
+from tests.harness.commands import run
 
 from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.host_view import HostStatus, doing_in
@@ -57,7 +57,7 @@ def test_record_of_a_host_has_its_figures(tmp_path: Path) -> None:
         with Crawl(web.seeds(), data_dir=location, processes=1, **options) as crawl:
             crawl.run()
 
-    printed = json.loads(mannerly("host", "show", location, host, "--json").stdout)
+    printed = json.loads(run("host", "show", location, host, "--json").stdout)
     with open_crawl(location) as stored, stored.view() as view:
         told = HostTable().one(view, host, [])
         record = next(record for reader in view.readers for record in reader.hosts())
