@@ -14,6 +14,7 @@ _MEMBER_TESTS = "crawler/runtime/test_member.py"
 _CURL = "crawler/fetch/curl.py"
 _CURL_TESTS = "crawler/fetch/test_fetch_curl.py"
 _DOCTOR = "crawler/store/sqlite/doctor.py"
+_FORBIDDEN = "test_forbidden_pages_are_asked_for_again_until_three_have_stayed_so"
 _DAMAGE = "crawler/store/test_damage.py"
 
 LEFT = (
@@ -255,17 +256,17 @@ LEFT = (
     Mutant(
         "believe no 403 that is given later",
         "P8",
-        "crawler/shard/lessons.py",
-        "            parts.politeness.proves_block(item.host)\n",
+        "politeness/doubts.py",
+        "            self._leaning = PROOF\n",
         "            pass\n",
-        ("crawler/shard/test_403.py::test_a_403_that_is_given_later_means_too_fast_however_often",),
+        ("politeness/test_doubts.py::test_the_same_page_given_later_is_a_proof",),
     ),
     Mutant(
-        "take a 429 that is given later for a 403",
+        "take forbidden pages for refusals without end",
         "P8",
-        "crawler/shard/lessons.py",
-        "        if status == FORBIDDEN:\n",
-        "        if True:\n",
-        ("crawler/shard/test_403.py::test_a_429_that_is_given_later_says_nothing_about_403s",),
+        "politeness/doubts.py",
+        "        self._leaning = max(SURE, self._leaning - 1)\n",
+        "",
+        (f"crawler/shard/test_403.py::{_FORBIDDEN}",),
     ),
 )

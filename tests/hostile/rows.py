@@ -300,14 +300,14 @@ FAULTS = (
         "F23",
         "429 and 503 without Retry-After, hidden limits, bans, hosts that only refuse",
         "The pace settles near the limit with few refusals; a host without success is given up. "
-        "Of limits that answer 503 after a burst not all are found; of those that answer "
-        "403, some pages are taken for forbidden (decision records 0038 and 0041).",
+        "Of limits that answer 503 after a burst not all are found; whether a 403 is a refusal "
+        "is found out by asking again (decision records 0038 and 0005).",
         (
             (
                 "crawler/shard/test_403.py::"
                 "test_a_403_that_is_given_later_means_too_fast_however_often"
             ),
-            "crawler/shard/test_403.py::test_pages_that_stay_forbidden_cost_three_waits",
+            "crawler/shard/test_403.py::test_forbidden_pages_are_asked_for_again_until_three_have_stayed_so",
             "simulation/test_promises.py::test_steady_use_is_near_the_limit",
             "simulation/test_promises.py::test_steady_refusals_are_rare",
             "simulation/test_promises.py::test_server_that_bans_is_hardly_provoked",

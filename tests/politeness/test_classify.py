@@ -9,7 +9,7 @@ from mannerly.politeness import ErrorKind, Outcome, Response
 from mannerly.politeness.classify import classify
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 
-OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
+OK, THROTTLE, OVERLOAD, NEUTRAL, _ = Outcome
 
 
 def test_status_decides() -> None:

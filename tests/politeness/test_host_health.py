@@ -66,21 +66,9 @@ class Client:
 # ---------------------------------------------------------------------- 403
 
 
-def test_forbidden_soon_after_a_page_is_a_throttle_three_times() -> None:
-    """The fourth shows that slowing down does not help: the site has forbidden pages."""
-    client = Client(strategy="learned")
-
-    outcomes = []
-    for _ in range(5):
-        outcomes += client.send(OK, FORBIDDEN)[1:]
-
-    assert outcomes == [Outcome.THROTTLE] * 3 + [Outcome.NEUTRAL] * 2
-    assert client.host.throttles == 3
-
-
 @pytest.mark.parametrize(
     ("pause_s", "outcome"),
-    [(None, Outcome.NEUTRAL), (59.0, Outcome.THROTTLE), (61.0, Outcome.NEUTRAL)],
+    [(None, Outcome.NEUTRAL), (59.0, Outcome.UNDECIDED), (61.0, Outcome.NEUTRAL)],
 )
 def test_forbidden_without_a_recent_page_is_a_forbidden_page(
     pause_s: float | None, outcome: Outcome
@@ -101,7 +89,7 @@ def test_forbidden_with_retry_after_is_always_a_throttle() -> None:
     outcomes = client.send(*[Response(403, 0.0, retry_after(1))] * 5)
 
     assert outcomes == [Outcome.THROTTLE] * 5
-    assert client.send(OK, FORBIDDEN)[1] is Outcome.THROTTLE
+    assert client.send(OK, FORBIDDEN)[1] is Outcome.UNDECIDED
 
 
 # ---------------------------------------------------------------------- stalls

@@ -12,7 +12,7 @@ from mannerly.politeness.model import Sample
 from mannerly.politeness.pace import Effect, LearnedStrategy, Lesson, PaceChange
 from mannerly.politeness.stats import HostStats
 
-OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
+OK, THROTTLE, OVERLOAD, NEUTRAL, _ = Outcome
 SETTINGS = Settings(start_delay_s=0.5, max_rate=50.0, min_delay_s=0.01)
 
 

@@ -107,6 +107,7 @@ class PoliteHttp:
                     status=response.status,
                     headers=cast("Mapping[str, str]", response.headers.to_unicode_dict()),
                     nbytes=len(response.body),
+                    body_digest=hash(response.body) if response.body else None,
                 )
                 return response
         except HostUnavailable as error:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from . import events
 from .bounds import LONGEST_WAIT_S
 from .classify import FORBIDDEN, SUCCESS, classify
+from .doubts import PACE, PAGE, Doubts
 from .errors import PermitError
 from .gate import HostGate
 from .headers import RELEVANT, lowered, rate_limits, retry_after_s
-from .model import NEUTRAL, OK, OVERLOAD, THROTTLE, Reason, Sample
+from .model import NEUTRAL, OK, OVERLOAD, THROTTLE, UNDECIDED, Reason, Sample
 from .pace.base import Effect, PaceChange
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
-# A 403 within this time after a success counts as a throttle (docs/adr/0005): see `HostHealth`.
+# A 403 within this time after a success may be a refusal (docs/adr/0005): see `doubts`.
 SUCCESS_IS_RECENT_S = 60.0
 
 
@@ -45,29 +46,27 @@ class HostAnswers(HostGate):
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_CARRY_RETRY_AFTER):
             relevant = lowered(headers)
             retry_s = _retry_after(relevant, response)
-        if status == SUCCESS and retry_s is None:
-            outcome = OK  # the common case
+        if status == SUCCESS and retry_s is None and response.body_digest is None:
+            outcome = OK  # the common case of a program
         else:
-            outcome = classify(response, has_retry_after=retry_s is not None)
-            if status == FORBIDDEN and outcome is NEUTRAL:
-                outcome = self._classify_403(now)
+            outcome = self._outcome_of(permit, response, retry_s, now)
         permit.is_settled = True
-        if permit.is_abandoned:
-            # The response came too late to learn from it, but its headers are obeyed.
-            if relevant is not None:
-                self._apply_headers(relevant, retry_s, response, now)
-                self._reschedule()
-            return outcome
-        self.in_flight -= 1
+        self.in_flight -= not permit.is_abandoned
         if relevant is not None:
             self._apply_headers(relevant, retry_s, response, now)
+        if permit.is_abandoned:
+            self._reschedule()
+            return outcome  # it came too late to learn from it, but its headers are obeyed
         if outcome is OK:
             self.last_ok_at = now
-            if relevant is None and self.requests == 1 and self.health is None:
-                return outcome  # see __init__: nothing to learn yet
-            if self.strategy is None and self._can_defer_sample(permit):
-                self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
-                return outcome
+            if self.health is None:
+                if relevant is None and self.requests == 1:
+                    return outcome  # see __init__: nothing to learn yet
+                if self.strategy is None and self._can_defer_sample(permit):
+                    self._deferred = Sample(OK, permit.sent_at, now, latency_s, permit.in_flight)
+                    return outcome
+            elif self.health.doubts is not None:
+                self._note_given(self.health.doubts, response, now)
         self._learn(permit, outcome, retry_s, response, now)
         return outcome
 
@@ -78,15 +77,86 @@ class HostAnswers(HostGate):
             and permit.in_flight == 1
             and self._deferred is None
             and self.stats is None
-            and self.health is None
             and self.requested.quota is None
         )
 
-    def _classify_403(self, now: Instant) -> Outcome:
-        """Classify a 403 without Retry-After: a throttle up to three times soon after a success."""
-        if now - self.last_ok_at > SUCCESS_IS_RECENT_S:
+    # ------------------------------------------------------------------ doubtful answers
+
+    def _outcome_of(
+        self, permit: Permit, response: Response, retry_s: float | None, now: Instant
+    ) -> Outcome:
+        outcome = classify(response, has_retry_after=retry_s is not None)
+        if outcome is OK and response.body_digest is not None:
+            return self._weigh(permit, outcome, response, now)
+        if outcome is NEUTRAL and response.status == FORBIDDEN:
+            return self._weigh(permit, outcome, response, now)
+        return outcome
+
+    def _weigh(self, permit: Permit, outcome: Outcome, response: Response, now: Instant) -> Outcome:
+        """Return what a 403 or a page like the one before is: the page's own, or a refusal."""
+        health, page, body = self.health, response.url, response.body_digest
+        doubts = None if health is None else health.doubts
+        if outcome is OK:
+            is_known = doubts is not None and doubts.knows(body)
+            is_repeated = self.stats is not None and self.stats.repeats(page, body)
+            if not (is_known or is_repeated):
+                return OK
+        elif now - self.last_ok_at > SUCCESS_IS_RECENT_S and (
+            doubts is None or not doubts.is_holding
+        ):
             return NEUTRAL
-        return THROTTLE if self._ensure_health().suspects_block() else NEUTRAL
+        if doubts is None:
+            doubts = self._ensure_health().doubts = Doubts()
+        sample = Sample(
+            THROTTLE,
+            permit.sent_at,
+            now,
+            response.latency_s,
+            permit.in_flight,
+            None,
+            response.status,
+        )
+        was_holding = doubts.is_holding
+        given = 0 if self.stats is None else self.stats.samples
+        verdict = doubts.weigh(page, body, sample, given, is_given=outcome is OK)
+        if doubts.is_holding:
+            self.own_requested().block(doubts.hold_until, Reason.BACKOFF)
+        if doubts.is_holding or was_holding:
+            self._reschedule()
+        if verdict is PAGE:
+            return outcome
+        if verdict is PACE:
+            self._learn_refusals(doubts)
+            return THROTTLE
+        return UNDECIDED
+
+    def _note_given(self, doubts: Doubts, response: Response, now: Instant) -> None:
+        """Note a success: it may end a hold, and it may prove that pages were refused."""
+        was_holding = doubts.is_holding
+        decision = doubts.given(response.url, response.body_digest, now)
+        if decision is PACE:
+            self._learn_refusals(doubts)
+        elif decision is PAGE and self.strategy is not None and doubts.before is not None:
+            self.strategy.recall(doubts.before, 1.0)
+            self._reschedule()
+        if was_holding:
+            self._reschedule()
+
+    def _learn_refusals(self, doubts: Doubts) -> None:
+        """Let the strategy learn from answers that turned out to be refusals."""
+        held, doubts.held = doubts.held, []
+        if not held:
+            return
+        strategy, stats = self.strategy, self.stats
+        if strategy is None or stats is None:
+            strategy, stats = self._begin_learning()
+        self._ensure_health().throttles += len(held)
+        doubts.before = doubts.before or strategy.lesson()
+        for sample in held:
+            effect = strategy.on_sample(sample, stats)
+            if effect is not None:
+                self._apply_effect(effect, None, sample.done_at)
+        self._reschedule()
 
     # ------------------------------------------------------------------ headers
 
@@ -123,6 +193,9 @@ class HostAnswers(HostGate):
         strategy, stats = self.strategy, self.stats
         if strategy is None or stats is None:
             strategy, stats = self._begin_learning()
+        if outcome is UNDECIDED:  # what it teaches is known later: see `_learn_refusals`
+            self._update_breaker(self._ensure_health(), permit, NEUTRAL, now)
+            return
         rate, concurrency = strategy.rate, strategy.concurrency
         latency_s = response.latency_s
         if outcome is OK:

@@ -5,9 +5,8 @@
     other 5xx, timeout, connect, DNS, TLS, reset    OVERLOAD
     other 3xx and 4xx, protocol errors, too large   NEUTRAL
 
-A 403 without Retry-After is ambiguous (docs/adr/0005): soon after a success it usually means that
-the request rate is too high, so it counts as a throttle; but some sites simply have forbidden
-pages. `HostAnswers` counts them to tell the two apart.
+A 403 without Retry-After, soon after a success, is ambiguous (docs/adr/0005): the requests come too
+fast, or the page is forbidden. `doubts` finds out which.
 """
 
 from __future__ import annotations

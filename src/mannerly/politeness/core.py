@@ -27,7 +27,7 @@ from .health import BadKind, bad_kind
 from .host import HostState
 from .keys import host_key, site_key
 from .memory.base import Remembered
-from .model import NEUTRAL, NEVER, OK, THROTTLE, Grant, Reason, Wait
+from .model import NEVER, OK, OVERLOAD, THROTTLE, Grant, Reason, Wait
 from .pace import STRATEGY_CLASSES, Lesson
 from .retry import Retry, RetryPolicy, decide
 from .settings import Settings
@@ -189,7 +189,7 @@ class Politeness:
         outcome = permit.host.report(permit, response, now)
         if outcome is not OK:
             self._throttled += outcome is THROTTLE
-            if outcome is not NEUTRAL:
+            if outcome is THROTTLE or outcome is OVERLOAD:
                 self._bad[bad_kind(response)] += 1
         return outcome
 
@@ -271,6 +271,7 @@ class Politeness:
             attempt=attempt,
             refusals=refusals,
             ready_at=state.free_at(now),
+            gap_s=state.delay_s,
             now=now,
             budget=state.retry_budget(),
             rng=self._shared.rng,
@@ -287,12 +288,6 @@ class Politeness:
     def give_up(self, host: str, reason: str, *, now: Instant) -> bool:
         """Retire a host that is not paused; return whether it is retired now."""
         return (self._find(host) or self._find_or_create(host, now)).give_up(reason, now)
-
-    def proves_block(self, host: str) -> None:
-        """Tell that a page which had answered 403 was given later: its 403s mean "too fast"."""
-        state = self._find(host)
-        if state is not None and state.health is not None:
-            state.health.proves_block()
 
     def waits_too_long(self, host: str, *, now: Instant) -> bool:
         """Return whether the host would be given up before its next request may start."""

@@ -44,7 +44,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The server asked for fewer requests: 429, a refusal with Retry-After, or a suspected 403.
+    """The server asked for fewer requests: 429, or a refusal with Retry-After or found to be one.
 
     `wait_s` is the wait in force then: until the next request, at least the delay between two.
     """

@@ -17,6 +17,7 @@ from .retry import RetryBudget
 if TYPE_CHECKING:
     import random
 
+    from .doubts import Doubts
     from .model import Instant, Outcome, Permit, Response
     from .retry import RetryPolicy
     from .settings import Settings
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 
 _TOO_MANY, _SERVER_ERROR = 429, 500  # HTTP statuses
-
-# After this many 403s treated as throttles, the site simply has forbidden pages (docs/adr/0005).
-FORBIDDEN_PAGES_AFTER = 3
 
 
 class BadKind(Enum):
@@ -61,8 +59,8 @@ class HostHealth:
         "bad_in_a_row",
         "bad_since",
         "breaker",
+        "doubts",
         "failures",
-        "forbidden",
         "is_stalled",
         "latest",
         "network_errors",
@@ -83,7 +81,7 @@ class HostHealth:
         self.failures = 0
         self.server_errors = self.refusals = self.network_errors = 0  # of both: 5xx, 429, neither
         self.success_streak = successes
-        self.forbidden = 0  # 403s that were treated as throttles
+        self.doubts: Doubts | None = None  # created for the first doubtful answer
         self.bad_since: Instant = inf  # when the current run without a success began
         self.bad_in_a_row = 0  # refusals and failures of that run
         self.is_stalled = False  # reported once per run without a success
@@ -160,16 +158,10 @@ class HostHealth:
         """Return whether anything is counted that a success will end."""
         return self.bad_since < inf or self.breaker.consecutive > 0
 
-    def suspects_block(self) -> bool:
-        """Return whether to treat one more 403 soon after a success as a throttle; counts it."""
-        if self.forbidden >= FORBIDDEN_PAGES_AFTER:
-            return False
-        self.forbidden += 1
-        return True
-
-    def proves_block(self) -> None:
-        """A page that had answered 403 was given later: the next 403s are treated as throttles."""
-        self.forbidden = 0
+    @property
+    def is_holding(self) -> bool:
+        """Return whether doubtful answers allow only single trials."""
+        return self.doubts is not None and self.doubts.is_holding
 
     def note_bad(self, response: Response, retry_after_s: float | None, now: Instant) -> None:
         """Note a throttle or a failure: the first one begins a run without a success."""

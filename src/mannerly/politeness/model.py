@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from .host import HostState
 
@@ -43,6 +43,9 @@ class Response(NamedTuple):
     time (seconds since 1970). It is used only for a date in Retry-After or X-RateLimit-Reset, and
     only if the response has no valid `Date` header. With `is_from_cache` the latency is left out of
     the statistics: it says nothing about the load of the server behind the cache.
+
+    `url` and `body_digest` (any hashable value that is equal for equal bodies; None for an empty
+    body) help to tell refusals from the answers of single pages (`doubts`): give them if you can.
     """
 
     status: int | None = None
@@ -52,6 +55,8 @@ class Response(NamedTuple):
     bytes: int = 0
     received_at: float | None = None
     is_from_cache: bool = False
+    url: str | None = None
+    body_digest: Hashable = None
 
 
 class Outcome(Enum):
@@ -61,10 +66,11 @@ class Outcome(Enum):
     THROTTLE = "throttle"  # slow down: 429, or 5xx/403 with Retry-After
     OVERLOAD = "overload"  # the server has problems: 5xx, timeout, connect, TLS, DNS, reset
     NEUTRAL = "neutral"  # says nothing about load: 3xx, 4xx. A fast error page is no success
+    UNDECIDED = "undecided"  # its page's own, or a refusal: ask again later, that decides
 
 
 # Module constants, because Python 3.11 takes 50 ns to look up an enum member, ten times a request.
-OK, THROTTLE, OVERLOAD, NEUTRAL = Outcome
+OK, THROTTLE, OVERLOAD, NEUTRAL, UNDECIDED = Outcome
 
 
 class Reason(StrEnum):

@@ -37,7 +37,10 @@ TRANSIENT_STATUSES = frozenset({429, 502, 503, 504})
 # The same response would come again. Every other error without a status may be temporary.
 PERMANENT_ERRORS = frozenset({ErrorKind.PROTOCOL, ErrorKind.TOO_LARGE})
 
-FORBIDDEN = 403
+FORBIDDEN, GIVEN = 403, range(200, 300)  # statuses of doubtful answers
+
+# An undecided page is asked for again so much later, so that others come in between.
+AGAIN_S, AGAIN_GAPS = 2.0, 3.0
 
 # Added up as floats, ten times 0.1 is slightly less than one.
 _ROUNDING = 1e-9
@@ -129,6 +132,7 @@ def decide(
     attempt: int,
     refusals: int = 1,
     ready_at: Instant,
+    gap_s: float = 0.0,
     now: Instant,
     budget: RetryBudget,
     rng: random.Random,
@@ -136,20 +140,24 @@ def decide(
     """Return whether to retry after attempt number `attempt` (the first is 1), and when.
 
     `refusals` is the number of throttles of this URL, this one included.
-    A `Retry` that costs an attempt has already taken its token from `budget`. A 403 classified as
-    a throttle is a guess, so it gets one retry that costs an attempt; otherwise a forbidden page on
-    a healthy host would be requested forever. Put 403 in `retry_statuses` to treat it like 429.
+    A `Retry` that costs an attempt has already taken its token from `budget`. An undecided page is
+    asked for again after a few others (`gap_s` is the delay between two requests): what it answers
+    then decides, so that costs no attempt. If the core was not told the URL of a 403, it gets one
+    retry that costs an attempt; otherwise a forbidden page would be requested forever.
     """
     if ready_at == math.inf:
         return GiveUp(GiveUpReason.HOST)
     is_throttle = outcome is Outcome.THROTTLE
-    is_guess = is_throttle and response.status == FORBIDDEN and not _is_listed(policy, response)
-    if is_guess and attempt >= 2:
-        return GiveUp(GiveUpReason.PERMANENT)
-    if not is_guess and not _may_pass(policy, response):
+    is_undecided = outcome is Outcome.UNDECIDED
+    was_weighed = is_throttle and (response.status == FORBIDDEN or response.status in GIVEN)
+    if not (is_undecided or was_weighed or _may_pass(policy, response)):
         return GiveUp(GiveUpReason.PERMANENT)
 
-    costs_attempt = is_guess or not is_throttle
+    is_nameless = response.url is None and response.status == FORBIDDEN
+    is_guess = is_undecided or (is_throttle and not _is_listed(policy, response))
+    if is_nameless and is_guess and attempt >= 2:
+        return GiveUp(GiveUpReason.PERMANENT)
+    costs_attempt = not (is_throttle or is_undecided) or (is_nameless and is_guess)
     if costs_attempt and attempt >= policy.max_attempts:
         return GiveUp(GiveUpReason.ATTEMPTS)
     if is_throttle and policy.refusal_retries is not None and refusals > policy.refusal_retries:
@@ -158,6 +166,8 @@ def decide(
         return GiveUp(GiveUpReason.BUDGET)
 
     due = max(ready_at, now + rng.uniform(0.0, backoff_s(policy, attempt)))
+    if is_undecided:
+        due = max(due, now + max(AGAIN_S, AGAIN_GAPS * gap_s))
     return Retry(due, attempt + costs_attempt, costs_attempt)
 
 

@@ -186,6 +186,8 @@ class HostSchedule:
             # Several starts may share that instant. Moving it keeps `cancel` from taking one of
             # them for the latest and restoring an older `base_at`.
             self.base_at = nextafter(self.base_at, inf)
+        if self.health is not None and self.health.is_holding:
+            limit = 1
         self._limit = min(shared.max_concurrency, limit)
         self._gap_s = gap_s
         self.not_before = self._next_start()

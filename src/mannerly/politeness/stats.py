@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 EWMA_WEIGHT = 0.2
+VARIED = 5  # pages in a row with different bodies: the host does not answer the same to all
 
 _STEPS = 16.0  # per octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
@@ -65,6 +66,7 @@ class HostStats:
 
     __slots__ = (
         "_bytes",
+        "_pages",
         "_shape",
         "_slot",
         "ewma_s",
@@ -80,6 +82,7 @@ class HostStats:
         self.ewma_s = 0.0
         self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
         self._slot = _LONG_AGO
+        self._pages: tuple[object, object, int] | None = None  # the latest one; how many differed
         # One buffer for the latency ring, the totals and the failures: a second object would
         # need more memory than its content.
         self._bytes = bytearray(shape.ring + 2 * shape.slots)
@@ -129,6 +132,14 @@ class HostStats:
                 data[place] = data[place + slots] = 0
         if passed > 0:
             self._slot = slot
+
+    def repeats(self, page: object, body: object) -> bool:
+        """Return whether a page has the body of the one before, on a host where bodies differ."""
+        latest_page, latest_body, varied = self._pages or (page, body, 0)
+        self._pages = (page, body, min(VARIED, varied + (body != latest_body)))
+        if body != latest_body or (page is not None and page == latest_page):
+            return False
+        return varied >= VARIED
 
     def errors(self, now: Instant) -> tuple[int, int]:
         """Return (failures, responses) of the window that ends now."""

@@ -181,7 +181,8 @@ class _Run:
         elif status == 0:
             response = Response(error="connect", latency_s=latency_s)
         else:
-            response = Response(status, latency_s, headers)
+            body = same_body or len(self.trace)
+            response = Response(status, latency_s, headers, body_digest=body)
         accepted = 0 < status < 500 and status not in (403, 429) and not same_body
         self.trace.append(SentRequest(now, accepted, latency_s))
         arrival = Arrival(now + latency_s, len(self.trace), permit, status, response)

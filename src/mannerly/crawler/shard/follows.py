@@ -14,6 +14,8 @@
     to any other check, with a status             Settled: a link is not asked for twice
     its encoding ended early, at the first try    Again after 0.5 s; the next time Settled
     refused or failed, and a retry is granted     Again when the politeness core says so
+    a 403, or a page like the one before: the     Again; what it answers then decides
+      core is undecided whether it is refused
     a page or a list too long for the loop        Read in another process
     anything else                                 Settled: record and links
 

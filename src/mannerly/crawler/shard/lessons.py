@@ -9,7 +9,6 @@ from mannerly.crawler.host.records import WORTH_KEEPING_S
 from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, is_failed
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
-from mannerly.politeness.classify import FORBIDDEN
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
 from mannerly.politeness.retry import GiveUp
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from mannerly.politeness.retry import Retry
 
     from .parts import Parts
+
+DIGESTED = 1024  # bytes at the beginning and at the end of a body
 
 
 def report(
@@ -36,7 +37,16 @@ def report(
         parts.addresses.cancel(permit, now=mono, was_sent=was_sent)
         return NEUTRAL, None
     latency_s = answer.latency_s or answer.total_s
-    response = Response(answer.status, latency_s, answer.headers, error, len(answer.body), wall)
+    response = Response(
+        answer.status,
+        latency_s,
+        answer.headers,
+        error,
+        len(answer.body),
+        wall,
+        url=item.url,
+        body_digest=_digest_of(answer.body),
+    )
     if parts.warming is not None and cache_state(answer.headers) is CacheState.HIT:
         response = response._replace(is_from_cache=True)
     outcome = politeness.report(permit, response, now=mono)
@@ -50,8 +60,6 @@ def report(
     if outcome is THROTTLE or outcome is OVERLOAD:
         # What a crash must not forget: it is committed before anything else happens.
         parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
-    if isinstance(item, Entry) and (parts.refused_403 or answer.status == FORBIDDEN):
-        _judge_403(item, answer.status, outcome, parts)
     if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
         parts.refusals.pop(item.seq, None)
     if outcome is THROTTLE:  # of every kind of request, as the server's log has them
@@ -72,23 +80,16 @@ def report(
         permit, response, outcome, attempt=attempt, now=mono, refusals=refusals
     )
     if isinstance(decision, GiveUp):
-        parts.refused_403.discard(item.seq)
         parts.refusals.pop(item.seq, None)
     return outcome, decision
 
 
-def _judge_403(item: Entry, status: int | None, outcome: Outcome, parts: Parts) -> None:
-    """Find out what the 403s of a host mean: one that is given at a later try meant "too fast".
+def _digest_of(body: bytes) -> int | None:
+    """Return the same number for equal bodies; None for an empty one.
 
-    A 429 of any page proves nothing, and does not decide about a page that answered 403 before.
+    Length, beginning and end tell pages apart well enough, in a microsecond.
     """
-    if outcome is THROTTLE:
-        if status == FORBIDDEN:
-            parts.refused_403.add(item.seq)
-    elif item.seq in parts.refused_403:
-        parts.refused_403.discard(item.seq)
-        if outcome is OK:
-            parts.politeness.proves_block(item.host)
+    return hash((len(body), body[:DIGESTED], body[-DIGESTED:])) if body else None
 
 
 def count(

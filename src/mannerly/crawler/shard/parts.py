@@ -95,7 +95,6 @@ class Parts:
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
     element_bytes: int = 0  # taken since a commit was asked for
-    refused_403: set[int] = field(default_factory=set)  # pages that may be given later, by seq
     refusals: dict[int, int] = field(default_factory=dict)  # by seq, with `refusal_retries` only
     is_urgent: bool = False  # a host asked for a pause that is not committed yet
     archive: AnswerArchive | None = None  # None: answers are not kept

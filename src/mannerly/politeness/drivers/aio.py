@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from .base import DriverBase
-from .slots import Slot
+from .slots import Slot, page_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -89,6 +89,7 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
             await self._recall_in_thread(self._buffer, *host_and_key)
         entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else await self._wait(entered) as slot:
+            slot.url = page_of(url)
             yield slot
 
     async def aclose(self) -> None:

@@ -26,7 +26,7 @@ from ..model import Grant, Reason, Refuse, Wait
 from .buffer import MemoryBuffer
 from .holders import Holders
 from .listener import LATE_S, guarded, ignore
-from .slots import Slot
+from .slots import Slot, page_of
 from .waiters import Signal, StartedLate, Waiter, Waiting, WaitQueues
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ class DriverBase(ABC, Generic[Signal]):
             self._check_open()
             now = self._clock.now()
             decision = self._queues.ask(key, host, now)
-        return Slot(self, decision.permit, now, 0.0) if isinstance(decision, Grant) else decision
+        if not isinstance(decision, Grant):
+            return decision
+        return Slot(self, decision.permit, now, 0.0, page_of(url))
 
     def ready_at(self, url: str) -> Instant:
         """Return the earliest instant for a request to the host; `inf` if it is not known yet."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from ..model import NO_HEADERS, ErrorKind, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from types import TracebackType
 
     from ..model import Instant, Outcome, Permit
@@ -62,11 +62,17 @@ class Slot:
         "_reported",
         "_started_at",
         "_was_sent",
+        "url",
         "waited_s",
     )
 
     def __init__(
-        self, driver: SlotDriver, permit: Permit, started_at: Instant, waited_s: float
+        self,
+        driver: SlotDriver,
+        permit: Permit,
+        started_at: Instant,
+        waited_s: float,
+        url: str | None = None,
     ) -> None:
         self._driver = driver
         self._permit = permit
@@ -74,6 +80,7 @@ class Slot:
         self._was_sent = False
         self._holder: object = None  # the task or thread in the block
         self._reported: tuple[Response, Outcome] | None = None
+        self.url = url  # of the request; None: only its host was named
         self.waited_s = waited_s  # how long the caller waited for this slot
 
     def __repr__(self) -> str:
@@ -102,6 +109,7 @@ class Slot:
         headers: Mapping[str, str] = NO_HEADERS,
         nbytes: int = 0,
         error: ErrorKind | str | None = None,
+        body_digest: Hashable = None,
     ) -> Outcome:
         """Report the result of the request, as a `Response` or as keyword arguments.
 
@@ -115,9 +123,12 @@ class Slot:
             if status is None and error is None:
                 raise TypeError("report() needs a Response, a status or an error")
             latency_s = self._driver.now() - self._started_at
-            response = Response(status, latency_s, headers, error, nbytes)
-        elif not response.latency_s:
-            response = response._replace(latency_s=self._driver.now() - self._started_at)
+            response = Response(
+                status, latency_s, headers, error, nbytes, url=self.url, body_digest=body_digest
+            )
+        else:
+            latency_s = response.latency_s or self._driver.now() - self._started_at
+            response = response._replace(latency_s=latency_s, url=response.url or self.url)
         outcome = self._driver.report(self._permit, response)
         self._reported = (response, outcome)
         return outcome
@@ -158,6 +169,11 @@ class Slot:
         else:
             was_sent = self._was_sent or isinstance(error, Exception)
             self._driver.cancel(self._permit, was_sent=was_sent)
+
+
+def page_of(url: str) -> str | None:
+    """Return the URL of a page; None if only the host is named."""
+    return url if "/" in url else None
 
 
 def error_kind(error: BaseException) -> ErrorKind | None:

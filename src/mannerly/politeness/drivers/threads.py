@@ -20,7 +20,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from .base import DriverBase
-from .slots import Slot
+from .slots import Slot, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,6 +131,7 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
         self._recall(*host_and_key)
         entered = self._try_or_join(host_and_key, deadline_s, wait_when_open=wait_when_open)
         with entered if isinstance(entered, Slot) else self._wait(entered) as slot:
+            slot.url = page_of(url)
             yield slot
 
     def close(self) -> None:
