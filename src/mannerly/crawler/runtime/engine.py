@@ -387,9 +387,7 @@ class Engine:
         shard, now = self._by_number[number], self._now()
         self._hear_refusals(shard, now)
         self._cancel(shard, now)
-        with suppress(StoreError):
-            shard.store.remember_hosts(shard.parts.records.changes(now))
-        shard.parts.rules.hrefs.clear()  # links of its last pages are not written
+        shard.abandon(now)
         self._forget(shard)
 
     def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:
@@ -437,8 +435,7 @@ class Engine:
     def _forget(self, shard: Shard) -> None:
         self.shards.remove(shard)
         self._fold.forget(shard.number)
-        if self._leases is not None and shard.parts.shared is not None:
-            self._leases.remove(shard.parts.shared, self._now())
+        shard.release(self._now())
 
     def _collect(self, offload: Offload[PageReading]) -> None:
         """Take the results of pages that were parsed in other processes."""

@@ -232,7 +232,7 @@ class FleetWorker(Worker):
             shard = self.engine.shards.by_number[number]
             self.engine.drop(number)
             self._forget(number)
-            self._opener.close(shard)
+            shard.close()
             self._events.emit(ShardLost(number, "another run has it"))
         self.lost += 1
 
@@ -240,7 +240,7 @@ class FleetWorker(Worker):
         """Close the stores of the shards that the engine has lost."""
         for shard in self.engine.dropped:
             self._forget(shard.number)
-            self._opener.close(shard)
+            shard.close()
         self.lost += len(self.engine.dropped)
         self.engine.dropped.clear()
 
@@ -333,7 +333,7 @@ class FleetWorker(Worker):
                 self.engine.release(number)
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)
             self._forget(number)
-            self._opener.close(shard)
+            shard.close()
 
     # ------------------------------------------------------------------ the end
 

@@ -15,7 +15,6 @@ from mannerly.crawler.kinds import KINDS
 if TYPE_CHECKING:
     from mannerly.crawler.kinds import Kind
     from mannerly.crawler.model import Fetched
-    from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.elsewhere import PageResult
     from mannerly.crawler.shard.shard import Shard
 
@@ -42,24 +41,24 @@ class Unwritten:
     """The answers that wait to be written, of some shards."""
 
     def __init__(self) -> None:
-        self._archives: list[AnswerArchive] = []
+        self._shards: list[Shard] = []
         self._counted = 0
 
     def __bool__(self) -> bool:
-        return bool(self._archives)
+        return bool(self._shards)
 
     def add(self, shard: Shard) -> None:
         """Count those of one more shard."""
-        if shard.parts.archive is not None:
-            self._archives.append(shard.parts.archive)
+        if shard.keeps_answers:
+            self._shards.append(shard)
 
     def remove(self, shard: Shard) -> None:
         """Count those of one shard less."""
-        if shard.parts.archive is not None:
-            self._archives.remove(shard.parts.archive)
+        if shard.keeps_answers:
+            self._shards.remove(shard)
 
     def growth(self) -> int:
         """Return by how many bytes they have grown since this was asked last."""
         before = self._counted
-        self._counted = sum([archive.waiting_bytes for archive in self._archives])
+        self._counted = sum([shard.unwritten_bytes for shard in self._shards])
         return self._counted - before

@@ -7,7 +7,6 @@ owner may have died before they were committed, and every control record that wa
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,13 +112,6 @@ class ShardOpener:
         mended = [] if leases is None else leases.take_mended()
         for words in chain(mended, *(shard.store.take_mended() for shard in shards)):
             self._common.events.emit(StoreMended(words))
-
-    def close(self, shard: Shard) -> None:
-        """Release a shard that no engine works on any more."""
-        if shard.parts.archive is not None:
-            shard.parts.archive.close()
-        with suppress(StoreError):  # a claim that cannot be given back ends by itself
-            shard.store.close()
 
     def _archive(self, number: int, store: ShardStore, now: Now) -> AnswerArchive:
         folder = self._store.segment_folder

@@ -279,7 +279,7 @@ class Worker:
             if self._leases is not None:
                 self._leases.abandon()
             for shard in self._shards:
-                self._opener.close(shard)
+                shard.close()
             self._retire()
 
     def _act(self, number: int, order: Control, now: Now) -> None:
@@ -307,13 +307,13 @@ class Worker:
             self.orders.send(SeedsMoved(tuple(self._rules.moved)))
             self._rules.moved.clear()
         for shard in self._shards:
-            if requests := shard.parts.foreign.take_new():
+            if requests := shard.take_robots_requests():
                 self.orders.send(FetchRobots(tuple(requests)))
         self.orders.flush(now)
 
     def _take_robots(self, now: Now) -> None:
         """Take over the robots.txt that other shards have fetched for shards of this worker."""
-        asked = {each: shard for shard in self._shards for each in shard.parts.foreign.origins}
+        asked = {each: shard for shard in self._shards for each in shard.awaited_origins}
         for number in range(self._store.manifest.shards) if asked else ():
             with suppress(StoreError), self._store.read(number) as reader:
                 for origin, shard in asked.items():

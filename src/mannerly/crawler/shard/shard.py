@@ -11,21 +11,25 @@ returns a value; nothing is called back.
     settle      a page and what it brought join the batch
     commit      the batch goes to the store; what was new joins the frontier
     tick        now and then: links of other shards, given-up hosts, measurements
+    release     another process works on it from now on
 
 A shard belongs to one loop and one thread, and all of it is synchronous: the same code runs on real
 sockets and in virtual time. An entry that was handed out is in flight, put back, or in the batch.
+
+This module is long because the way of a URL, and all that a runtime may ask, is in one place.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, Fetched, LocalError, Request, RobotsRequest
-from mannerly.crawler.store.base import Batch
+from mannerly.crawler.store.base import Batch, StoreError
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
@@ -391,9 +395,48 @@ class Shard:
         """Act on a control record, as far as it concerns this shard."""
         orders.apply(number, order, self.parts, now)
 
+    # ------------------------------------------------------------------ other shards and processes
+
+    def take_robots_requests(self) -> list[RobotsRequest]:
+        """Return the requests for a robots.txt that other shards have to send, each one once."""
+        return self.parts.foreign.take_new()
+
+    @property
+    def awaited_origins(self) -> frozenset[str]:
+        """Return the origins whose robots.txt another shard was asked for."""
+        return self.parts.foreign.origins
+
     def robots_found(self, record: RobotsRecord, now: Now) -> None:
         """Take over a robots.txt that another shard has fetched for this one."""
         origins.found_elsewhere(record, self.parts, now)
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Return whether answers are archived."""
+        return self.parts.archive is not None
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Return how many bytes of archived answers are not written yet."""
+        return 0 if self.parts.archive is None else self.parts.archive.waiting_bytes
+
+    def abandon(self, now: Now) -> None:
+        """Keep only what hosts have asked for: the shard has another owner, or is unsure."""
+        with suppress(StoreError):
+            self.store.remember_hosts(self.parts.records.changes(now))
+        self.parts.rules.hrefs.clear()  # links of its last pages are not written
+
+    def release(self, now: Now) -> None:
+        """Give its hosts back: this process does not work on it any more."""
+        if self.parts.shared is not None:
+            self.parts.shared.leave(now)
+
+    def close(self) -> None:
+        """Close the archive and the store; a claim that cannot be given back ends by itself."""
+        if self.parts.archive is not None:
+            self.parts.archive.close()
+        with suppress(StoreError):
+            self.store.close()
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(told.UrlsFound(len(new)))

@@ -201,6 +201,10 @@ class SharedHosts:
         self._ending.clear()
         self._granted.clear()
 
+    def leave(self, now: Now) -> None:
+        """Give all hosts back: this process does not own the shard any more."""
+        self._leases.remove(self, now)
+
     # ------------------------------------------------------------------ turns
 
     def look(self, wanted: Mapping[str, int], now: Now) -> None:
