@@ -21,6 +21,8 @@ between the first page and the last, as in a longer crawl.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -58,6 +60,8 @@ PEERS = {
     "crawlee-bare": "crawlee",
 }
 NAMES = ("mannerly", *PEERS)
+GO = "go"  # only where Debian's golang and its goquery are installed: see `go_program`
+GO_SOURCES = Path("/usr/share/gocode")
 
 # Options to go as fast as the machine can; all others have their defaults.
 UNPACED = (
@@ -136,12 +140,36 @@ def span_s(times: Sequence[float]) -> float:
     return max(times) - min(times)
 
 
-def peer_crawl(name: str, seeds: Path, directory: Path, *, cores: set[int]) -> Crawl:
+def go_program() -> Path | None:
+    """Return the crawler in Go, built if need be; None where it cannot be built."""
+    if shutil.which("go") is None or not (GO_SOURCES / "src/github.com/PuerkitoBio").is_dir():
+        return None
+    source, program = HERE / "peer_programs" / "go_crawl.go", VENVS / "go_crawl"
+    if not program.is_file() or program.stat().st_mtime < source.stat().st_mtime:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        places = {"GO111MODULE": "off", "GOPATH": str(GO_SOURCES), "GOCACHE": str(VENVS / "go")}
+        build = ["go", "build", "-o", str(program), str(source)]
+        subprocess.run(build, check=True, env={**os.environ, **places})
+    return program
+
+
+def peer_crawl(
+    name: str,
+    seeds: Path,
+    directory: Path,
+    *,
+    cores: set[int],
+    environment: Mapping[str, str] | None = None,
+) -> Crawl:
     """Run a peer's program; every line of its output is a page."""
     output = directory / "pages.jsonl"
-    program = HERE / "peer_programs" / f"{name.replace('-', '_')}_crawl.py"
-    command = [str(environment_of(PEERS[name])), str(program), str(seeds), str(output)]
-    usage = measured(command, cores=cores, cwd=directory, environment={})
+    if name == GO:
+        command = [str(go_program())]
+    else:
+        program = HERE / "peer_programs" / f"{name.replace('-', '_')}_crawl.py"
+        command = [str(environment_of(PEERS[name])), str(program)]
+    command += [str(seeds), str(output)]
+    usage = measured(command, cores=cores, cwd=directory, environment=environment or {})
     pages = {page["url"]: page["at"] for page in map(json.loads, output.open())}
     steady_s = span_s(list(pages.values()))
     return Crawl(len(pages), usage.wall_s, usage.cpu_s, usage.peak_mb, steady_s)

@@ -46,6 +46,7 @@ def tuned_crawler() -> ParselCrawler:
 
 async def crawl(homes: list[str], file: TextIO) -> None:
     known = set(homes)
+    hosts = {url.split("/", 3)[2] for url in known}
     crawler = tuned_crawler()
 
     @crawler.router.default_handler
@@ -60,7 +61,8 @@ async def crawl(homes: list[str], file: TextIO) -> None:
                 url = url.partition("?")[0]
             if url not in known and url.startswith("http"):
                 known.add(url)
-                new.append(url)
+                if url.split("/", 3)[2] in hosts:
+                    new.append(url)
         if new:
             await context.add_requests(new)
         title = tree.findtext(".//title")

@@ -63,6 +63,7 @@ class WholeWeb(Spider):
     def __init__(self) -> None:
         super().__init__()
         self.known = set(self.seeds.read_text().split())
+        self.hosts = {url.split("/", 3)[2] for url in self.known}
 
     async def start(self):
         for seed in list(self.known):
@@ -78,7 +79,8 @@ class WholeWeb(Spider):
                 url = url.partition("?")[0]
             if url not in self.known and url.startswith("http"):
                 self.known.add(url)
-                yield Request(url)
+                if url.split("/", 3)[2] in self.hosts:
+                    yield Request(url)
         title = tree.findtext(".//title")
         yield {
             "url": here,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
+    from .manners import Manner
+
 SENTENCES = 3000
 WORDS = 4000
 CONSONANTS, VOWELS = "bcdfghklmnprstvwz", "aeiou"
@@ -49,7 +51,6 @@ body{{font:16px/1.5 Georgia,serif;margin:0;color:#222}} .wrap{{max-width:64rem;m
 (function(w){{w.page={{"id":{number},"tags":["a","b"]}};if(1<2&&w.top!==w){{w.top.location=w.location}}
 var e=document.documentElement;e.className=e.className.replace("no-js","js")}})(window);
 </script>
-</head>
 """
 
 
@@ -87,8 +88,8 @@ class Prose:
         return " ".join(rng.choices(self._words, k=count)).capitalize()
 
 
-def anchor(href: str, text: str, name: str = "link") -> str:
-    return f'<a class="{name}" href="{escape(href)}">{text}</a>'
+def menu_link(href: str, text: str) -> str:
+    return f'<a class="nav" href="{escape(href)}">{text}</a>'
 
 
 def card(rng: Random, prose: Prose, link: str) -> str:
@@ -124,6 +125,7 @@ SHARES = (20, 15, 8, 57)
 def render(
     rng: Random,
     prose: Prose,
+    manner: Manner,
     *,
     url: str,
     number: int,
@@ -135,12 +137,13 @@ def render(
     title = prose.words(rng, rng.randint(3, 7))
     parts = [
         HEAD.format(title=title, description=prose.words(rng, 20), url=escape(url), number=number),
-        '<body id="top"><div class="wrap"><header><nav><ul>\n',
-        *(f"<li>{anchor(href, f'Section {n}', 'nav')}</li>\n" for n, href in enumerate(menu)),
+        manner.head(rng, title),
+        '</head>\n<body id="top"><div class="wrap"><header><nav><ul>\n',
+        *(f"<li>{menu_link(href, f'Section {n}')}</li>\n" for n, href in enumerate(menu)),
         f"</ul></nav><h1>{title}</h1></header>\n<main id=content><div class=row><div class=col>\n",
     ]
     blocks = [
-        block(rng, prose, anchor(href, prose.words(rng, rng.randint(1, 4))))
+        block(rng, prose, manner.link(rng, href, prose.words(rng, rng.randint(1, 4)), menu))
         for block, href in zip(rng.choices(BLOCKS, SHARES, k=len(links)), links, strict=True)
     ]
     end = (

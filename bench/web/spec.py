@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .manners import MANNERS
+
 PAGES_PER_SECTION = 12
 PRIVATE_PAGES = 3
 SEARCHES = ("slow", "kind", "early", "plain", "quiet")
@@ -34,11 +36,30 @@ class WebSpec:
     min_links: int = 60
     max_links: int = 120
     seed: int = 1
+    kind: str = "pages"  # how they are written: see `manners`
+    directory: str = ""  # serve this one on every host instead of generated pages
+
+    @classmethod
+    def of_kind(cls, kind: str, *, hosts: int, port: int) -> WebSpec:
+        """Return a web whose pages have the sizes and links of their kind."""
+        links, sizes = MANNERS[kind].links, MANNERS[kind].sizes
+        return cls(
+            hosts=hosts,
+            port=port,
+            kind=kind,
+            min_bytes=sizes[0],
+            usual_bytes=sizes[1],
+            max_bytes=sizes[2],
+            min_links=links[0],
+            max_links=links[1],
+        )
 
     @property
     def name(self) -> str:
         """Short, for directories; the whole value is written beside the pages."""
-        return f"{self.scheme}-{self.hosts}x{self.pages}-{self.port}"
+        kind = "manual" if self.directory else self.kind
+        suffix = "" if kind == "pages" else f"-{kind}"
+        return f"{self.scheme}-{self.hosts}x{self.pages}-{self.port}{suffix}"
 
     @property
     def sections(self) -> int:

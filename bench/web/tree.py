@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from .links import LinkChooser
+from .manners import MANNERS
 from .page import Prose, render
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ def ensure(spec: WebSpec) -> Path:
         shutil.rmtree(old, ignore_errors=True)
     prose = Prose(Random(spec.seed))
     for host in range(spec.hosts):
-        write_host(unfinished / "hosts" / spec.address(host), spec, host, prose)
+        directory = unfinished / "hosts" / spec.address(host)
+        if spec.directory:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.symlink_to(Path(spec.directory).resolve(), target_is_directory=True)
+        else:
+            write_host(directory, spec, host, prose)
     (unfinished / "web.json").write_text(json.dumps(made_from, indent=1))
     unfinished.rename(path)
     return path
@@ -77,7 +83,8 @@ def write_page(
     wanted = rng.randint(spec.min_links, spec.max_links)
     links += chooser.body(rng, page, wanted - len(menu) - len(links))
     size = int(rng.triangular(spec.min_bytes, spec.max_bytes, spec.usual_bytes))
-    return render(rng, prose, url=url, number=page, menu=menu, links=links, size=size)
+    manner = MANNERS[spec.kind]
+    return render(rng, prose, manner, url=url, number=page, menu=menu, links=links, size=size)
 
 
 def file_of(path: str) -> str:

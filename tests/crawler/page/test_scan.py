@@ -5,9 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import chain, permutations, product
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from bench.web.links import LinkChooser
+from bench.web.manners import MANNERS as MANNERS_OF_WEBS
+from bench.web.page import Prose
+from bench.web.spec import PRIVATE_PAGES, WebSpec
+from bench.web.tree import write_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.parsed import Elements
 
 URL = "https://example.com/a/b"
+PROSE = Prose(Random(1))
 
 # Markup as it is met: valid, careless, broken, and made to mislead. `no` is never a link.
 LINKS = [
@@ -220,6 +227,20 @@ def test_an_ordinary_page_needs_no_tree() -> None:
         assert isinstance(page, ParsedPage), (codec, page)
         assert page.title == "Shoes & more", codec
         assert page.links == ["/one", "/two", "/three", "/four"], codec
+
+
+@pytest.mark.parametrize("kind", MANNERS_OF_WEBS)
+def test_pages_of_every_kind_of_web_need_no_tree(kind: str, no_tree: None) -> None:
+    """Articles, forums, wikis and shops, as the benchmark generates them, are scanned."""
+    spec = WebSpec.of_kind(kind, hosts=2, port=18080)
+    for page in (0, 7):
+        url = spec.origin(0) + spec.path(page)
+        body = write_page(Random(page), PROSE, spec, LinkChooser(spec, 0), page, url)
+
+        scanned = parse_page(body, "text/html", url)
+
+        assert isinstance(scanned, ParsedPage), scanned
+        assert len(scanned.links) >= spec.min_links - PRIVATE_PAGES, page
 
 
 ODD = [

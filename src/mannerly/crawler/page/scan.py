@@ -342,14 +342,19 @@ def _add_hrefs(fields: str, hrefs: list[str], nofollow: list[str]) -> None:
         without = with_ampersands(fields)
         has_references = without is None
         fields = without or fields
-    marked: list[str] = []
     # A look for one character takes a tenth of one for two.
-    if '"' in fields or "'" in fields or ("=" in fields and "\0=" in fields):
-        fields, *marked = fields.replace("\0'", _MARK).replace("\0=", _MARK).split(_MARK)
+    if "'" in fields:
+        fields = fields.replace("\0'", _MARK)
+    if "=" in fields:
+        fields = fields.replace("\0=", _MARK)
+    marked: list[str] = []
+    if '"' in fields:
+        fields, *marked = fields.split(_MARK)
     found = fields.split("\0")
     if "\0" in "".join(marked):  # others follow
         for at, href in enumerate(marked):
-            marked[at], *plain = href.split("\0")
-            found += plain
+            if "\0" in href:
+                marked[at], _, plain = href.partition("\0")
+                found += plain.split("\0")
     hrefs += resolved_all(found) if has_references else found
     nofollow += resolved_all(marked) if has_references else marked
