@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("query", ["_PAGES", "_KEPT_PAGES", "_ITEMS"])
-def test_slice_is_a_range_of_the_key(tmp_path: Path, query: str) -> None:
+@pytest.mark.parametrize("text", [*reader._STORED.values(), reader._ITEMS])
+def test_slice_is_a_range_of_the_key(tmp_path: Path, text: str) -> None:
     """No index is built and nothing is sorted: else an export takes the square of its pages."""
     create_crawl(tmp_path / "crawl", new_manifest(1)).close()
-    text = getattr(reader, query)
     values = (0, 10**9, 1000)[-text.count("?") :]
 
     with closing(apsw.Connection(str(tmp_path / "crawl" / "shard-0.db"))) as connection:

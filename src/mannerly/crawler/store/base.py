@@ -83,11 +83,16 @@ thread. Times are wall time.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass, field
+from enum import Enum
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
+from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import UNFINISHED
+from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -224,12 +229,115 @@ class Counts:
     round: int  # 0 for the first crawl, 1 for its first recrawl
 
 
-class ShardReader(Protocol):
-    """Everything that can be asked of a shard, by its owner or beside it.
+class Extra(Enum):
+    """What a reader wants of a URL besides its record."""
 
-    A reader beside the owner sees the last commit and is never in the owner's way. Implementations
-    subclass it.
+    NOTHING = "nothing"
+    ELEMENTS = "elements"  # of the page: to decompress them takes longer than the rest
+    PLACE = "place"  # of its answer
+
+
+# A plain tuple, because readers make millions of them: position, record, elements, place.
+# Elements and place are None where there are none, or they were not asked for.
+Stored: TypeAlias = "tuple[int, PageRecord, bytes | None, ArchivePlace | None]"
+# Of a `Stored`.
+_POSITION_AND_RECORD = itemgetter(0, 1)
+_RECORD = itemgetter(1)
+_RECORD_AND_ELEMENTS = itemgetter(1, 2)
+_RECORD_AND_PLACE = itemgetter(0, 1, 3)
+
+
+class Records(Protocol):
+    """What a store can tell of the URLs of a shard that left the queue."""
+
+    def stored(
+        self,
+        form: Form = Form.PAGE,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        extra: Extra = Extra.NOTHING,
+    ) -> Iterator[Stored]:
+        """Yield the records of URLs of a form in the order of commits.
+
+        Those between two positions, the second included; by default, up to the last one there is
+        when the first is asked for. No URL is yielded twice.
+        """
+
+    def elements_of(self, url: str) -> bytes | None:
+        """Return the elements of one page; None if there are none, or no such page."""
+
+    def items(self) -> Iterator[tuple[str, PageItems]]:
+        """Yield what every page was extracted to, with its URL, in the order of commits."""
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield every URL that is skipped, in the order of arrival."""
+
+    def traffic(self) -> Iterator[Traffic]:
+        """Yield the answers and refusals of every interval that had any, in order."""
+
+
+class ShardQueries(Records, Protocol):
+    """What a store has to answer about a shard, to its owner or beside it.
+
+    A reader beside the owner sees the last commit and is never in the owner's way.
     """
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
+
+    def queued_hosts(self) -> Iterator[tuple[str, int]]:
+        """Yield every host with queued URLs, and how many; without the waiting room."""
+
+    def host(self, host: str) -> HostRecord | None:
+        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
+
+    def hosts(self) -> Iterator[HostRecord]: ...
+
+    def robots(self, origin: str) -> RobotsRecord | None: ...
+
+    def counts(self) -> Counts: ...
+
+    def segments(self) -> dict[str, int]:
+        """Return the valid length of every segment, by name, in the order of their beginning."""
+
+    def given_up(self) -> Iterator[Skipped]:
+        """Yield every URL that was given up."""
+
+    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
+        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+
+    def outgoing(self) -> Iterator[Candidate]:
+        """Yield links to other shards that were not handed over yet."""
+
+    def urls(self) -> Iterator[str]:
+        """Yield every URL known to the shard, each once."""
+
+    def close(self) -> None: ...
+
+
+class RecordReader(Records):
+    """The questions about records that are answered alike for every store."""
+
+    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
+        """Yield the records of pages, with their positions."""
+        return map(_POSITION_AND_RECORD, self.stored(after=after, last=last))
+
+    def elements(self) -> Iterator[tuple[PageRecord, bytes | None]]:
+        """Yield the records of pages, each with the elements of its page, if kept."""
+        return map(_RECORD_AND_ELEMENTS, self.stored(extra=Extra.ELEMENTS))
+
+    def kept_pages(self) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
+        return map(_RECORD_AND_PLACE, self.stored(extra=Extra.PLACE))
+
+    def checked(self) -> Iterator[PageRecord]:
+        """Yield the records of targets of links that were only checked (`Form.CHECK`)."""
+        return map(_RECORD, self.stored(Form.CHECK))
+
+
+class ShardReader(RecordReader, ShardQueries):
+    """Everything that can be asked of a shard. A store's class has the queries, this the rest."""
 
     def __enter__(self) -> Self:
         return self
@@ -247,101 +355,29 @@ class ShardReader(Protocol):
         """Return how many of them have a URL that is not known from here, either."""
         return 0
 
-    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
-        """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
-
-    def queued_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host with queued URLs, and how many; without the waiting room."""
-
-    def host(self, host: str) -> HostRecord | None:
-        """Return what is kept of a host; None if no URL and no record of it was ever committed."""
-
-    def hosts(self) -> Iterator[HostRecord]: ...
-
-    def robots(self, origin: str) -> RobotsRecord | None: ...
-
-    def counts(self) -> Counts: ...
-
-    def traffic(self) -> Iterator[Traffic]:
-        """Yield the answers and refusals of every interval that had any, in order."""
-
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages in the order of commits, with their positions.
-
-        Those between two positions, the second included; by default, up to the last one there is
-        when the first is asked for. No URL is yielded twice.
-        """
-
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-
-    def elements_of(self, url: str) -> bytes | None:
-        """Return the elements of one page; None if there are none, or no such page."""
-
     def unread_pages(self) -> int:
         """Return how many pages could not be read, perhaps through no fault of theirs."""
         if not self.counts().failed:
             return 0
         return sum(record.error in UNFINISHED for _, record in self.pages())
 
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked (`Kind.CHECK`)."""
-
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
-
-    def segments(self) -> dict[str, int]:
-        """Return the valid length of every segment, by name, in the order of their beginning."""
-
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL, in the order of commits."""
-
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-
-    def skipped(self) -> Iterator[Skipped]:
-        """Yield every URL that is skipped."""
-
-    def given_up(self) -> Iterator[Skipped]:
-        """Yield every URL that was given up."""
-
     def given_up_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host that was given up or has URLs that were, and how many."""
-
-    def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+        hosts = Counter(host_key_of(each.url) for each in self.given_up())
+        retired = [record.host for record in self.hosts() if record.retired is not None]
+        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
 
     def knows(self, url: str) -> bool:
         """Return whether a URL is known, also if its record is out of reach."""
         return self.find(url) is not None
 
-    def outgoing(self) -> Iterator[Candidate]:
-        """Yield links to other shards that were not handed over yet."""
-
-    def urls(self) -> Iterator[str]:
-        """Yield every URL known to the shard, each once."""
-
     def take_mended(self) -> list[str]:
         """Return what was wrong in the store and is put right, in words, each once."""
         return []
 
-    def close(self) -> None: ...
 
-
-class ShardStore(ShardReader, Protocol):
-    """One shard's durable state, for its owner."""
-
-    # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
-    sure_until: Instant = inf
-    segment_stem: str = ""  # the beginning of the names of its segments; "": `shard-NUMBER`
-    read_ahead: int = 0  # queued URLs of the crawl to keep in memory so that reads are few; 0: any
-    suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
-    # seqs acknowledged before this claim; some may be committed already
-    acknowledged: AbstractSet[int]
+class ShardChanges(Protocol):
+    """What only the owner of a shard may do, and ask."""
 
     def commit(self, batch: Batch) -> Committed: ...
 
@@ -360,11 +396,6 @@ class ShardStore(ShardReader, Protocol):
     def recorded(self, seq: int) -> PageRecord | None:
         """Return the record that a queued URL has of an earlier crawl."""
 
-    def is_recorded_elsewhere(self, seq: int) -> bool:
-        """Return whether a URL without a record here may have one on another machine."""
-        del seq
-        return False
-
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept (`Batch.kept`)."""
 
@@ -376,6 +407,26 @@ class ShardStore(ShardReader, Protocol):
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
+
+    def applied(self) -> int:
+        """Return the number of the last control record that this shard has acted on."""
+
+
+class ShardStore(ShardReader, ShardChanges):
+    """One shard's durable state, for its owner."""
+
+    # No other owner can be there before this monotonic instant: send nothing after it (`fleet`).
+    sure_until: Instant = inf
+    segment_stem: str = ""  # the beginning of the names of its segments; "": `shard-NUMBER`
+    read_ahead: int = 0  # queued URLs of the crawl to keep in memory so that reads are few; 0: any
+    suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
+    # seqs acknowledged before this claim; some may be committed already
+    acknowledged: AbstractSet[int]
+
+    def is_recorded_elsewhere(self, seq: int) -> bool:
+        """Return whether a URL without a record here may have one on another machine."""
+        del seq
+        return False
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost: the waits in them still
@@ -390,9 +441,6 @@ class ShardStore(ShardReader, Protocol):
         record of its host.
         """
         return []
-
-    def applied(self) -> int:
-        """Return the number of the last control record that this shard has acted on."""
 
 
 def check_recipients(batch: Batch, shard: int, shards: int) -> None:

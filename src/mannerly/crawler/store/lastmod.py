@@ -9,7 +9,7 @@ begins to lie is found out. Where a lie is found, requests decide again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
@@ -21,6 +21,40 @@ if TYPE_CHECKING:
 MIN_SHARE = 0.95
 MIN_CASES = 20
 AUDITED = 20  # one page in so many is asked for all the same
+
+
+class SitemapSays(NamedTuple):
+    """The lastmod of a page in its sitemap, in this round and in the round before."""
+
+    lastmod: str | None
+    before: str | None
+    round: int
+
+    def both(self, round_number: int) -> tuple[str, str] | None:
+        """Return the lastmod of the round before and of this one, if both are stated."""
+        if self.round != round_number or self.before is None or self.lastmod is None:
+            return None
+        return self.before, self.lastmod
+
+
+def said_again(known: SitemapSays | None, lastmod: str | None, round_number: int) -> SitemapSays:
+    """Return what is known of a page when a sitemap lists it, perhaps for the first time."""
+    if known is None:
+        return SitemapSays(lastmod, None, round_number)
+    before = known.lastmod if known.round < round_number else known.before
+    return SitemapSays(lastmod, before, round_number)
+
+
+def as_read(
+    record: PageRecord, says: SitemapSays | None, round_number: int, *, is_checked: bool
+) -> PageRecord:
+    """Return a record with what sitemaps say; what was not checked in this round has no change."""
+    is_listed = says is not None and says.round >= round_number
+    return record._replace(
+        in_sitemap=is_listed,
+        lastmod=says.lastmod if says is not None and is_listed else None,
+        change=record.change if is_checked else None,
+    )
 
 
 def is_believed(right: int, wrong: int) -> bool:

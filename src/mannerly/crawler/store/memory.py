@@ -29,8 +29,8 @@ from .base import (
     by_shard,
     check_recipients,
 )
-from .lastmod import spares_request, unchanged
-from .memory_reader import Asked, MemoryReader, ShardData, SitemapSays
+from .lastmod import said_again, spares_request, unchanged
+from .memory_reader import Asked, MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -124,8 +124,6 @@ class MemoryStore(MemoryReader, ShardStore):
     def _replace(self, entry: Entry, record: PageRecord) -> None:
         data, seq = self._data, entry.seq
         data.recorded[seq] = record
-        if KINDS[entry.kind].is_page:
-            data.pages[data.positions[seq]] = record
         data.failed.pop(seq, None)
         if is_failed(record, entry.kind):
             data.failed[seq] = data.positions[seq], entry
@@ -133,11 +131,7 @@ class MemoryStore(MemoryReader, ShardStore):
     def _keep_lists(self, batch: Batch) -> None:
         data = self._data
         for url, lastmod in batch.listed:
-            last = data.listed.get(url)
-            before = None if last is None else last.before
-            if last is not None and last.round < data.round:
-                before = last.lastmod
-            data.listed[url] = SitemapSays(lastmod, before, data.round)
+            data.listed[url] = said_again(data.listed.get(url), lastmod, data.round)
         for host, (right, wrong) in batch.lastmods.items():
             so_far = data.lastmods.get(host, (0, 0))
             data.lastmods[host] = so_far[0] + right, so_far[1] + wrong
@@ -194,8 +188,7 @@ class MemoryStore(MemoryReader, ShardStore):
         hosts: dict[str, int] = {}
         for seq in asked.seqs[:limit]:
             if seq in data.failed:
-                position, entry = data.failed.pop(seq)
-                data.pages.pop(position, None)
+                _, entry = data.failed.pop(seq)
                 del data.recorded[seq], data.positions[seq]
                 data.kept.pop(seq, None)
                 hosts[entry.host] = hosts.get(entry.host, 0) + KINDS[entry.kind].is_page

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.kinds import KINDS, Form
 from mannerly.crawler.model import (
     ArchivePlace,
     Candidate,
@@ -21,11 +21,14 @@ from mannerly.crawler.model import (
     Traffic,
 )
 
-from .base import Counts, ShardReader
+from .base import Counts, Extra, ShardReader
+from .lastmod import as_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .base import Stored
+    from .lastmod import SitemapSays
     from .memory import MemoryStore
 
 _in_order = attrgetter("priority", "seq")
@@ -39,14 +42,6 @@ class Asked(NamedTuple):
     waits: bool = False  # until the lists of this round are read
 
 
-class SitemapSays(NamedTuple):
-    """The lastmod of a page in its sitemap, in this round and in the round before."""
-
-    lastmod: str | None
-    before: str | None
-    round: int
-
-
 @dataclass(slots=True, eq=False)
 class ShardData:
     """Everything that is kept of a shard."""
@@ -57,14 +52,13 @@ class ShardData:
     queued: dict[int, Entry] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
     next_position: int = 1
-    pages: dict[int, PageRecord] = field(default_factory=dict)  # by position
-    recorded: dict[int, PageRecord] = field(default_factory=dict)  # pages and lists
+    recorded: dict[int, PageRecord] = field(default_factory=dict)
     failed: dict[int, tuple[int, Entry]] = field(default_factory=dict)  # with their positions
     skipped: dict[int, Skipped] = field(default_factory=dict)
     given_up: dict[int, tuple[Entry, Skipped]] = field(default_factory=dict)
     retries: list[Asked] = field(default_factory=list)  # what to bring back, by order
     entries: dict[int, Entry] = field(default_factory=dict)  # of recorded and skipped URLs
-    positions: dict[int, int] = field(default_factory=dict)  # of pages, by seq
+    positions: dict[int, int] = field(default_factory=dict)  # of records by seq, in their order
     round: int = 0
     rounds: dict[int, int] = field(default_factory=dict)  # by seq: when a record was checked last
     elements: dict[int, bytes] = field(default_factory=dict)
@@ -117,13 +111,14 @@ class MemoryReader(ShardReader):
     def counts(self) -> Counts:
         """Return exact totals."""
         data = self._data
+        forms = Counter(KINDS[data.entries[seq].kind].form for seq in data.recorded)
         failed = sum(KINDS[entry.kind].is_page for _, entry in data.failed.values())
         return Counts(
             queued=len(data.queued) + len(data.waiting),
             waiting=len(data.waiting),
-            fetched=len(data.pages) - failed,
+            fetched=forms[Form.PAGE] - failed,
             failed=failed,
-            lists=sum(KINDS[data.entries[seq].kind].is_listing for seq in data.recorded),
+            lists=forms[Form.LISTING],
             skipped=len(data.skipped),
             given_up=len(data.given_up),
             outgoing=sum(len(links) for _, links in data.outbox),
@@ -134,20 +129,23 @@ class MemoryReader(ShardReader):
             round=data.round,
         )
 
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        pages = self._data.pages
-        last = self.last_position() if last is None else last
-        for position in [each for each in pages if after < each <= last]:
-            if position in pages:
-                yield position, self._as_read(pages[position])
-
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        for _, record in self.pages(after=after, last=last):
-            yield record, self.elements_of(record.url)
+    def stored(
+        self,
+        form: Form = Form.PAGE,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        extra: Extra = Extra.NOTHING,  # noqa: ARG002 - nothing has to be read for it
+    ) -> Iterator[Stored]:
+        """Yield the records of URLs of a form between two positions, the second included."""
+        data = self._data
+        end = data.next_position if last is None else last + 1
+        for seq, position in list(data.positions.items()):
+            if after < position < end and KINDS[data.entries[seq].kind].form is form:
+                record = data.recorded.get(seq)
+                if record is not None and data.positions.get(seq) == position:
+                    elements, place = data.elements.get(seq), data.kept.get(seq)
+                    yield position, self._as_read(record), elements, place
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -164,31 +162,13 @@ class MemoryReader(ShardReader):
 
     def lastmods(self, url: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        listed = self._data.listed.get(url)
-        if listed is None or listed.round != self._data.round:
-            return None
-        both = (listed.before, listed.lastmod)
-        return None if both[0] is None or both[1] is None else (both[0], both[1])
+        says = self._data.listed.get(url)
+        return None if says is None else says.both(self._data.round)
 
     def _as_read(self, record: PageRecord) -> PageRecord:
-        """Return a record with what sitemaps say; what was not checked yet has no change."""
         data = self._data
-        listed = data.listed.get(record.url)
-        is_listed = listed is not None and listed.round >= data.round
         is_checked = data.rounds[data.seen[record.url]] >= data.round
-        return record._replace(
-            in_sitemap=is_listed,
-            lastmod=listed.lastmod if listed is not None and is_listed else None,
-            change=record.change if is_checked else None,
-        )
-
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield the records of pages, and where the answer of each is kept."""
-        data = self._data
-        for position, record in self.pages(after=after, last=last):
-            yield position, record, data.kept.get(data.seen[record.url])
+        return as_read(record, data.listed.get(record.url), data.round, is_checked=is_checked)
 
     def segments(self) -> dict[str, int]:
         """Return the valid length of every segment, by name."""
@@ -199,20 +179,9 @@ class MemoryReader(ShardReader):
         recorded = self._data.recorded
         yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
 
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked."""
-        data = self._data
-        for seq, entry in list(data.entries.items()):
-            if KINDS[entry.kind].is_check and seq in data.recorded:
-                yield data.recorded[seq]
-
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""
         yield from sorted(self._data.traffic.values())
-
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-        return self._data.next_position - 1
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped, in the order of arrival."""
@@ -221,12 +190,6 @@ class MemoryReader(ShardReader):
     def given_up(self) -> Iterator[Skipped]:
         """Yield every URL that was given up."""
         yield from [skipped for _, skipped in self._data.given_up.values()]
-
-    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host that was given up or has URLs that were, and how many."""
-        hosts = Counter(entry.host for entry, _ in self._data.given_up.values())
-        retired = [record.host for record in self.hosts() if record.retired is not None]
-        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown."""

@@ -22,10 +22,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.changes import compared_later, is_good
-from mannerly.crawler.kinds import KINDS, Kind
+from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import PageChange, PageRecord, Skipped, Traffic, is_given_up
-from mannerly.crawler.store.lastmod import unchanged
-from mannerly.crawler.store.memory_reader import SitemapSays
+from mannerly.crawler.store.base import Extra, RecordReader, Stored
+from mannerly.crawler.store.lastmod import as_read, said_again, unchanged
 from mannerly.crawler.store.sqlite.files import open_regular
 
 from .elements import LoggedElements
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from mannerly.crawler.model import ArchivePlace, Entry, PageItems
+    from mannerly.crawler.store.lastmod import SitemapSays
 
     from .elements import ElementsPlace
     from .frames import Frame
@@ -81,7 +82,7 @@ class _Url:
         self.error: str | None = None  # it was dropped when it was checked again
 
 
-class LogReader:
+class LogReader(RecordReader):
     """The record half of a `ShardReader`: what left the queue, and what is known of it."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -156,7 +157,7 @@ class LogReader:
                     self._urls[seq].round = self._urls[seq].checked_round = round_number
             case ListedFrame(round_number, pages):
                 for page, lastmod in pages:
-                    self._list(page, lastmod, round_number)
+                    self._listed[page] = said_again(self._listed.get(page), lastmod, round_number)
 
     def _recorded(self, frame: RecordedFrame, at: tuple[int, int]) -> None:
         url = self._url(frame.entry)
@@ -199,32 +200,26 @@ class LogReader:
             so_far = self._traffic.get(interval, (0, 0))
             self._traffic[interval] = so_far[0] + requests, so_far[1] + refused
 
-    def _list(self, page: str, lastmod: str | None, round_number: int) -> None:
-        last = self._listed.get(page)
-        before = None if last is None else last.before
-        if last is not None and last.round < round_number:
-            before = last.lastmod
-        self._listed[page] = SitemapSays(lastmod, before, round_number)
-
     def _url(self, entry: Entry) -> _Url:
         self._seqs[entry.url] = entry.seq
         return self._urls.setdefault(entry.seq, _Url(entry.seq, entry.kind))
 
     # ------------------------------------------------------------------ questions
 
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        for url in self._pages(after, last):
-            if (record := self._record(url)) is not None:
-                yield url.position, record
-
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        for url in self._pages(after, last):
-            if (record := self._record(url)) is not None:
-                yield record, self._elements(url)
+    def stored(
+        self,
+        form: Form = Form.PAGE,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        extra: Extra = Extra.NOTHING,
+    ) -> Iterator[Stored]:
+        """Yield the records of URLs of a form between two positions, the second included."""
+        wants_elements = extra is Extra.ELEMENTS
+        for url in self._in_order(after, last):
+            if KINDS[url.kind].form is form and (record := self._record(url)) is not None:
+                elements = self._elements(url) if wants_elements else None
+                yield url.position, record, elements, url.place
 
     def elements_of(self, page: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -236,17 +231,9 @@ class LogReader:
         url = self._urls.get(seq)
         return url is not None and url.place is not None
 
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield the records of pages, and where the answer of each is kept."""
-        for url in self._pages(after, last):
-            if (record := self._record(url)) is not None:
-                yield url.position, record, url.place
-
     def items(self) -> Iterator[tuple[str, PageItems]]:
         """Yield what every page was extracted to, with its URL, in the order of records."""
-        for url in self._pages(0, None):
+        for url in self._in_order(0, None):
             frame = None if url.items_at is None else self._frame(url.items_at)
             if isinstance(frame, RecordedFrame) and frame.items is not None:
                 yield frame.entry.url, frame.items
@@ -255,13 +242,6 @@ class LogReader:
         """Yield the answers and refusals of every interval that had any, in order."""
         for interval, sums in sorted(self._traffic.items()):
             yield Traffic(interval, *sums)
-
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked."""
-        for url in list(self._urls.values()):
-            record = self._record(url) if KINDS[url.kind].is_check else None
-            if record is not None:
-                yield record
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped, in the order of arrival."""
@@ -313,19 +293,12 @@ class LogReader:
 
     def lastmods(self, page: str) -> tuple[str, str] | None:
         """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        listed = self._listed.get(page)
-        if listed is None or listed.round != self.round:
-            return None
-        both = (listed.before, listed.lastmod)
-        return None if both[0] is None or both[1] is None else (both[0], both[1])
+        says = self._listed.get(page)
+        return None if says is None else says.both(self.round)
 
     def listed(self, page: str) -> SitemapSays | None:
         """Return what sitemaps say about a page."""
         return self._listed.get(page)
-
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-        return max((url.position for url in self._urls.values()), default=0)
 
     def urls(self) -> Iterator[str]:
         """Yield every URL that ever left the queue."""
@@ -333,11 +306,10 @@ class LogReader:
 
     # ------------------------------------------------------------------ one URL
 
-    def _pages(self, after: int, last: int | None) -> list[_Url]:
-        return [url for url in self._in_order(after, last) if KINDS[url.kind].is_page]
-
     def _in_order(self, after: int, last: int | None) -> list[_Url]:
-        end = self.last_position() if last is None else last
+        end = (
+            max((url.position for url in self._urls.values()), default=0) if last is None else last
+        )
         return sorted(
             (
                 url
@@ -367,13 +339,8 @@ class LogReader:
             record = unchanged(record)
         if url.error is not None:
             record = record._replace(error=url.error)
-        listed = self._listed.get(record.url)
-        is_listed = listed is not None and listed.round >= self.round
-        return record._replace(
-            in_sitemap=is_listed,
-            lastmod=listed.lastmod if listed is not None and is_listed else None,
-            change=record.change if url.round >= self.round else None,
-        )
+        is_checked = url.round >= self.round
+        return as_read(record, self._listed.get(record.url), self.round, is_checked=is_checked)
 
     def _elements(self, url: _Url) -> bytes | None:
         return None if url.elements_at is None else self._logged_elements.read(url.elements_at)

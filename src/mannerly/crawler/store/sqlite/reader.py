@@ -9,10 +9,12 @@ commit between two slices.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Self, TypeVar
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
+from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import (
     UNFINISHED,
     ArchivePlace,
@@ -24,13 +26,13 @@ from mannerly.crawler.model import (
     Skipped,
     Traffic,
 )
-from mannerly.crawler.store.base import Counts, ShardReader, StoreError
+from mannerly.crawler.store.base import Counts, Extra, ShardReader, Stored, StoreError
 from mannerly.crawler.store.ranges import out_of_range
 
 from .database import Database
 from .elements import ElementsReader
 from .inbox import decode_links
-from .schema import CHECKS_ONLY, HOST, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
+from .schema import CHECKS_ONLY, HOST, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,25 +98,32 @@ _FIND_QUEUED = """
 _FIND_PAGE = f"""
     SELECT {_PAGE_COLUMNS} FROM {_PAGE_TABLES} WHERE seq = ?
 """  # noqa: S608
-_PAGES = f"""
-    SELECT position, elements, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
-    WHERE position > ? AND position <= ? AND {PAGES_ONLY} ORDER BY position LIMIT ?
-"""  # noqa: S608
 _UNFINISHED = f"""
     SELECT count(*) FROM pages
     WHERE {MAY_HAVE_FAILED} AND {PAGES_ONLY}
       AND error IN ({", ".join(map(repr, sorted(UNFINISHED)))})
 """  # noqa: S608
-_CHECKED = f"""
-    SELECT position, {_PAGE_COLUMNS} FROM {_PAGE_TABLES}
-    WHERE position > ? AND {CHECKS_ONLY} ORDER BY position LIMIT ?
-"""  # noqa: S608
-_KEPT_PAGES = f"""
-    SELECT position, segments.name, kept.start, kept.length, {_PAGE_COLUMNS}
-    FROM {_PAGE_TABLES} LEFT JOIN kept ON kept.seq = pages.seq
-    LEFT JOIN segments ON segments.number = kept.segment
-    WHERE position > ? AND position <= ? AND {PAGES_ONLY} ORDER BY position LIMIT ?
-"""  # noqa: S608
+# By what is wanted: its columns, and the tables that have it.
+_EXTRAS = {
+    Extra.NOTHING: ("", ""),
+    Extra.ELEMENTS: (", elements", ""),
+    Extra.PLACE: (
+        ", segments.name, kept.start, kept.length",
+        """
+        LEFT JOIN kept ON kept.seq = pages.seq LEFT JOIN segments ON segments.number = kept.segment
+        """,
+    ),
+}
+_OF_FORM = {Form.PAGE: PAGES_ONLY, Form.LISTING: LISTS_ONLY, Form.CHECK: CHECKS_ONLY}
+_STORED = {
+    (form, extra): f"""
+    SELECT {_PAGE_COLUMNS}, position {columns} FROM {_PAGE_TABLES} {tables}
+    WHERE position > ? AND position <= ? AND {condition} ORDER BY position LIMIT ?
+    """  # noqa: S608
+    for form, condition in _OF_FORM.items()
+    for extra, (columns, tables) in _EXTRAS.items()
+}
+_POSITION = len(PageRecord._fields)  # the place of the column
 _ITEMS = """
     SELECT position, pages.url, items, items.error
     FROM pages CROSS JOIN items ON items.seq = pages.seq
@@ -216,21 +225,33 @@ class SqliteReader(ShardReader):
             if out_of_range(row) is None:
                 yield self._checked(row, Traffic)
 
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        last = self.last_position() if last is None else last
-        for rows in self._pieces(_PAGES, after, last):  # one check for many rows
-            records = self._page_records([row[2:] for row in rows])
-            yield from zip([row[0] for row in rows], records, strict=True)
+    def stored(
+        self,
+        form: Form = Form.PAGE,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        extra: Extra = Extra.NOTHING,
+    ) -> Iterator[Stored]:
+        """Yield the records of URLs of a form between two positions, the second included."""
+        last = self._last_position() if last is None else last
+        query = _STORED[form, extra]
+        while rows := self._rows(query, (after, last, _SLICE)):
+            after = rows[-1][_POSITION]
+            records = self._page_records([row[:_POSITION] for row in rows])
+            positions = [row[_POSITION] for row in rows]
+            yield from zip(positions, records, *self._extra(rows, extra), strict=False)
 
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        last = self.last_position() if last is None else last
-        read = self._read_elements
-        for _, number, *row in self._slices(_PAGES, after, last):
-            yield self._record(row, PageRecord), read(number)
+    def _extra(self, rows: list[Row], extra: Extra) -> list[Iterator[Any]]:
+        """Return the elements and the places of rows."""
+        elements = places = repeat(None)
+        match extra:
+            case Extra.ELEMENTS:
+                return [map(self._read_elements, [row[-1] for row in rows]), places]
+            case Extra.PLACE:
+                kept = [None if row[-1] is None else row[-3:] for row in rows]
+                return [elements, iter(self._checked(kept, list[ArchivePlace | None]))]
+        return [elements, places]
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -257,20 +278,6 @@ class SqliteReader(ShardReader):
         row = self._row(_UNFINISHED)
         return 0 if row is None else self._checked(row[0], int)
 
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked."""
-        for _, *row in self._slices(_CHECKED, 0):
-            yield self._record(row, PageRecord)
-
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield the records of pages, and where the answer of each is kept."""
-        last = self.last_position() if last is None else last
-        for position, name, start, length, *row in self._slices(_KEPT_PAGES, after, last):
-            place = None if name is None else self._checked((name, start, length), ArchivePlace)
-            yield position, self._record(row, PageRecord), place
-
     def segments(self) -> dict[str, int]:
         """Return the valid length of every segment, by name."""
         rows = self._rows("SELECT name, length FROM segments ORDER BY number")
@@ -282,8 +289,7 @@ class SqliteReader(ShardReader):
             lines = items.split(b"\n") if items else []
             yield url, self._checked((lines, error), PageItems)
 
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
+    def _last_position(self) -> int:
         row = self._row("SELECT next_position FROM totals")
         return 0 if row is None else self._checked(row[0], int) - 1
 

@@ -8,11 +8,11 @@ The module is long because it answers every question of `ShardReader`, each in a
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import HostRecord, Skipped
-from mannerly.crawler.store.base import ShardReader
+from mannerly.crawler.store.base import Extra, ShardReader
 from mannerly.crawler.store.ranges import Notes
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.model import (
-        ArchivePlace,
         Candidate,
         Entry,
         PageItems,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
         RobotsRecord,
         Traffic,
     )
-    from mannerly.crawler.store.base import Counts
+    from mannerly.crawler.store.base import Counts, Stored
 
     from .client import ValkeyServer
     from .host_codec import Clocks
@@ -132,10 +131,6 @@ class ValkeyReader(ShardReader):
         )
         return counts_of([self._number("s", each or b"0") for each in values] + [hosts])
 
-    def last_position(self) -> int:
-        """Return the position of the last record; 0 if there is none."""
-        return self.records().last_position()
-
     # ------------------------------------------------------------------ hosts
 
     def host(self, host: str) -> HostRecord | None:
@@ -183,29 +178,20 @@ class ValkeyReader(ShardReader):
 
     # ------------------------------------------------------------------ records
 
-    def pages(self, *, after: int = 0, last: int | None = None) -> Iterator[tuple[int, PageRecord]]:
-        """Yield the records of pages between two positions, the second included."""
-        yield from self.records().pages(after=after, last=last)
-
-    def elements(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[PageRecord, bytes | None]]:
-        """Yield the records that `pages` yields, each with the elements of its page, if kept."""
-        yield from self.records().elements(after=after, last=last)
+    def stored(
+        self,
+        form: Form = Form.PAGE,
+        *,
+        after: int = 0,
+        last: int | None = None,
+        extra: Extra = Extra.NOTHING,
+    ) -> Iterator[Stored]:
+        """Yield the records of URLs of a form between two positions, the second included."""
+        yield from self.records().stored(form, after=after, last=last, extra=extra)
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
         return self.records().elements_of(url)
-
-    def checked(self) -> Iterator[PageRecord]:
-        """Yield the records of targets of links that were only checked."""
-        yield from self.records().checked()
-
-    def kept_pages(
-        self, *, after: int = 0, last: int | None = None
-    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield the records of pages, and where the answer of each is kept."""
-        yield from self.records().kept_pages(after=after, last=last)
 
     def items(self) -> Iterator[tuple[str, PageItems]]:
         """Yield what every page was extracted to, with its URL."""
@@ -247,12 +233,6 @@ class ValkeyReader(ShardReader):
         """Yield every URL that was given up."""
         for entry, reason in self._given_up():
             yield Skipped(entry.url, reason, entry.depth, entry.parent)
-
-    def given_up_hosts(self) -> Iterator[tuple[str, int]]:
-        """Yield every host that was given up or has URLs that were, and how many."""
-        hosts = Counter(each.entry.host for each in self._given_up())
-        retired = [record.host for record in self.hosts() if record.retired is not None]
-        yield from ((host, hosts[host]) for host in dict.fromkeys([*hosts, *retired]))
 
     # ------------------------------------------------------------------ URLs
 
