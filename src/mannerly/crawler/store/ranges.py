@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from mannerly.politeness.bounds import LAST_INSTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_NUMBER = LAST_INSTANT  # no count, size or time is larger
 MOST_NOTES = 20  # that are kept of one store until they are taken; more are left out
@@ -29,10 +30,24 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 def out_of_range(values: Iterable[object]) -> float | None:
     """Return the first number that is out of range; None if there is none."""
-    for value in values:
+    for value in _may_be_numbers(type(values))(values):
         if isinstance(value, _NUMBERS) and not 0 <= value < MAX_NUMBER:
             return value
     return None
+
+
+@cache
+def _may_be_numbers(shape: type) -> Callable[[Any], Iterable[object]]:
+    """Return what takes the values out of a record that can be numbers: a third of a page's."""
+    if not hasattr(shape, "_fields"):
+        return iter
+    hints = get_type_hints(shape)
+    types = (get_args(hints[name]) or (hints[name],) for name in shape._fields)
+    is_number = [
+        any(isinstance(t, type) and issubclass(t, _NUMBERS) for t in each) for each in types
+    ]
+    places = [place for place, is_one in enumerate(is_number) if is_one]
+    return itemgetter(*places) if len(places) > 1 else iter
 
 
 class Notes:

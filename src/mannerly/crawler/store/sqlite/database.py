@@ -55,11 +55,14 @@ _RECOVERY_MS = 1000
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 
 # A file may hold views, triggers and functions in its schema that never end.
-_DISTRUST = {
+_CONFIGURATION = {
     apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
     apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
     apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+    # A plan does not depend on the values that are bound. Else a statement with a join is prepared
+    # again at every execution, which takes three times as long as to look a record up.
+    apsw.SQLITE_DBCONFIG_ENABLE_QPSG: 1,
 }
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -110,7 +113,7 @@ class Database:
             )
         except apsw.Error as error:
             raise _meaning(error, path, 0) from error
-        for option, value in _DISTRUST.items():
+        for option, value in _CONFIGURATION.items():
             self._connection.config(option, value)
         self._connection.set_busy_timeout(busy_ms)
         self.wait_for = self._connection.set_busy_timeout
