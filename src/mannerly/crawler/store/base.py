@@ -230,7 +230,7 @@ class Counts:
 
 
 class Extra(Enum):
-    """What a reader wants of a URL besides its record."""
+    """The parts that a reader may ask for besides a record."""
 
     NOTHING = "nothing"
     ELEMENTS = "elements"  # of the page: to decompress them takes longer than the rest
@@ -248,7 +248,7 @@ _RECORD_AND_PLACE = itemgetter(0, 1, 3)
 
 
 class Records(Protocol):
-    """What a store can tell of the URLs of a shard that left the queue."""
+    """The questions about URLs that left the queue, which a store answers."""
 
     def stored(
         self,
@@ -278,7 +278,7 @@ class Records(Protocol):
 
 
 class ShardQueries(Records, Protocol):
-    """What a store has to answer about a shard, to its owner or beside it.
+    """The questions about a shard that a store answers, to its owner or beside it.
 
     A reader beside the owner sees the last commit and is never in the owner's way.
     """
@@ -377,7 +377,7 @@ class ShardReader(RecordReader, ShardQueries):
 
 
 class ShardChanges(Protocol):
-    """What only the owner of a shard may do, and ask."""
+    """The changes that only the owner of a shard makes, and the questions that only it asks."""
 
     def commit(self, batch: Batch) -> Committed: ...
 

@@ -242,16 +242,16 @@ class SqliteReader(ShardReader):
             positions = [row[_POSITION] for row in rows]
             yield from zip(positions, records, *self._extra(rows, extra), strict=False)
 
-    def _extra(self, rows: list[Row], extra: Extra) -> list[Iterator[Any]]:
+    def _extra(self, rows: list[Row], extra: Extra) -> tuple[Iterator[Any], Iterator[Any]]:
         """Return the elements and the places of rows."""
-        elements = places = repeat(None)
-        match extra:
-            case Extra.ELEMENTS:
-                return [map(self._read_elements, [row[-1] for row in rows]), places]
-            case Extra.PLACE:
-                kept = [None if row[-1] is None else row[-3:] for row in rows]
-                return [elements, iter(self._checked(kept, list[ArchivePlace | None]))]
-        return [elements, places]
+        elements: Iterator[Any] = repeat(None)
+        places: Iterator[Any] = repeat(None)
+        if extra is Extra.ELEMENTS:
+            elements = map(self._read_elements, [row[-1] for row in rows])
+        elif extra is Extra.PLACE:
+            kept = [None if row[-1] is None else row[-3:] for row in rows]
+            places = iter(self._checked(kept, list[ArchivePlace | None]))
+        return elements, places
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -372,20 +372,15 @@ class SqliteReader(ShardReader):
             return [self._record(row, PageRecord) for row in rows]
 
     def _host_counts(self, query: str) -> Iterator[tuple[str, int]]:
-        for _, *row in self._slices(query, 0):
-            yield self._checked(row, tuple[str, int])
+        return (self._checked(row[1:], tuple[str, int]) for row in self._slices(query, 0))
 
     def _parts(self, asked: list[T]) -> Iterator[list[T]]:
         for start in range(0, len(asked), self.check_limit):
             yield asked[start : start + self.check_limit]
 
-    def _slices(self, query: str, last: int, *others: int) -> Iterator[Row]:
-        for rows in self._pieces(query, last, *others):
+    def _slices(self, query: str, last: int) -> Iterator[Row]:
+        while rows := self._rows(query, (last, _SLICE)):
             yield from rows
-
-    def _pieces(self, query: str, last: int, *others: int) -> Iterator[list[Row]]:
-        while rows := self._rows(query, (last, *others, _SLICE)):
-            yield rows
             last = rows[-1][0]
 
 
