@@ -26,7 +26,7 @@ ALONE_S, TOGETHER_S = 12.0, 20.0
 def grow() -> None:
     """One worker, then four, then one again."""
     with World.plain(HOSTS, PAGES, latency_s=LATENCY_S) as world:
-        pace = ("--delay", "0.1", "--workers", str(IN_FLIGHT), "--memory", world.server.url)
+        pace = ("--delay", "0.1", "--concurrency", str(IN_FLIGHT), "--memory", world.server.url)
         fleet = world.fleet("--shards", str(SHARDS), *pace)
         first = fleet.join()
         fleet.until_requests(50)

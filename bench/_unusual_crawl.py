@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Settings
 
 UNPACED = Settings(strategy="fixed", max_rate="unlimited")

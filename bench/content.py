@@ -35,7 +35,7 @@ from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.contract.values import page as page_record
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 from mannerly.exports import export
 
 from ._figures import write

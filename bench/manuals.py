@@ -151,7 +151,7 @@ def crawled(manuals: Manuals, directory: Path, kills: int, seed: int) -> list[fl
     (directory / "items.py").write_text(EXTRACT)
     words = ["crawl", *manuals.seeds, "--data-dir", str(directory / "crawl"), "--keep-bodies"]
     words += ["--extract", f"{directory / 'items.py'}:extract", "--allow-net", "127.0.0.0/8"]
-    words += ["--strategy", "fixed", "--max-rate", str(RATE), "--workers", str(WORKERS)]
+    words += ["--strategy", "fixed", "--max-rate", str(RATE), "--concurrency", str(WORKERS)]
     words += ["--per-host", str(WORKERS // 2), "--processes", "2", "--quiet"]
     words += ["--seeding-strategy", "none"]  # they have no sitemap
     output, killed = directory / "output.txt", []

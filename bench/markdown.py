@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.page.content import content_of
 from mannerly.crawler.page.html import page_text
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from ._figures import write
 from ._markdown_facts import KINDS, facts_of

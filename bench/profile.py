@@ -28,7 +28,7 @@ from time import process_time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Settings
 
 from . import _figures

@@ -49,19 +49,19 @@ def scenarios() -> list[Scenario]:
     fast = Settings(max_rate=50.0, max_concurrency=32)
     return [
         Scenario(
-            "one fast site, defaults", "`--max-rate` (8/s)", site, CrawlSettings(workers=1024)
+            "one fast site, defaults", "`--max-rate` (8/s)", site, CrawlSettings(concurrency=1024)
         ),
         Scenario(
             "one fast site, `--max-rate 50 --per-host 32`",
             "`--max-rate`, after climbing to it",
             site,
-            CrawlSettings(workers=1024, politeness=fast),
+            CrawlSettings(concurrency=1024, politeness=fast),
         ),
         Scenario(
             "one fast site, `Crawl-delay: 1`",
             "robots.txt",
             GeneratedWeb(hosts=1, pages=200_000, crawl_delays_s=(1.0,)),
-            CrawlSettings(workers=1024),
+            CrawlSettings(concurrency=1024),
         ),
         Scenario(
             "120 hosts of all kinds",
@@ -73,25 +73,25 @@ def scenarios() -> list[Scenario]:
                 limits=MIXED,
                 crawl_delays_s=(0.0,) * 9 + (5.0,),
             ),
-            CrawlSettings(workers=512),
+            CrawlSettings(concurrency=512),
         ),
         Scenario(
             "one slow site, 2 at once, 1.2 s each",
             "the server's answers",
             GeneratedWeb(hosts=1, pages=200_000, limits=("concurrency:2:1.2",)),
-            CrawlSettings(workers=256),
+            CrawlSettings(concurrency=256),
         ),
         Scenario(
             "20 hosts, 20,000 URLs queued",
             "each host's pace",
             GeneratedWeb(hosts=20, pages=20_000),
-            CrawlSettings(workers=128, frontier_limit=20_000),
+            CrawlSettings(concurrency=128, frontier_limit=20_000),
         ),
         Scenario(
             "20 hosts, 1,000 URLs queued",
             "`--frontier-limit`: hosts run dry while their URLs wait",
             GeneratedWeb(hosts=20, pages=20_000),
-            CrawlSettings(workers=128, frontier_limit=1_000),
+            CrawlSettings(concurrency=128, frontier_limit=1_000),
         ),
     ]
 
@@ -120,7 +120,7 @@ def run(options: Sequence[str] = ()) -> None:
         outcome = crawl(scenario, asked.minutes)
         refused = outcome.refused / outcome.requests
         print(
-            f"| {scenario.name} | {scenario.settings.workers} "
+            f"| {scenario.name} | {scenario.settings.concurrency} "
             f"| {60 * outcome.delivered / outcome.virtual_s:,.0f} | {refused:.1%} "
             f"| {outcome.broken.total()} | {scenario.bottleneck} |",
             flush=True,
@@ -139,7 +139,7 @@ def resources() -> None:
     with DemoWeb(plain_sites(600, pages=200)) as web, tempfile.TemporaryDirectory() as place:
         seeds = Path(place) / "seeds.txt"
         seeds.write_text("\n".join(web.seeds()), "utf-8")
-        words = [sys.executable, "-m", "mannerly", "crawl", str(seeds), "--workers", "512"]
+        words = [sys.executable, "-m", "mannerly", "crawl", str(seeds), "--concurrency", "512"]
         words += ["--data-dir", str(Path(place) / "crawl"), "--quiet", "--json"]
         words += ["--seeding-strategy", "none", "--duration", "40", "--max-rate", "unlimited"]
         words += ["--start-rate", "20", "--user-agent", "bench/1"]

@@ -51,7 +51,7 @@ def web_of(hosts: int, *, is_listed: bool = True) -> GeneratedWeb:
 def settings_of() -> tuple[CrawlSettings, Faults]:
     """Return the settings of the crawl, and the faults of the web."""
     faults = Faults(timeout=0.001, error=0.002, refusal=0.001)
-    return CrawlSettings(workers=2048, robots_limit=2048), faults
+    return CrawlSettings(concurrency=2048, robots_limit=2048), faults
 
 
 def crawl(hosts: int, *, is_listed: bool = True) -> CrawlOutcome:

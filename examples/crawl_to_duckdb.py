@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 import mannerly
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.exports import export
 

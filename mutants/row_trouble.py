@@ -227,9 +227,9 @@ TROUBLE = (
     Mutant(
         "read MAX_INFLIGHT_PER_HOST as another limit",
         "E8",
-        "crawler/options/table.py",
-        '    "MAX_INFLIGHT_PER_HOST": "per_host",\n',
-        '    "MAX_INFLIGHT_PER_HOST": "workers",\n',
+        "politeness/settings.py",
+        '"variables": ("MAX_INFLIGHT_PER_HOST",)',
+        '"variables": ("MAX_INFLIGHT",)',
         ("cli/test_config.py::test_variable_of_another_crawler_is_an_alias",),
         ("E8",),
     ),

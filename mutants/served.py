@@ -202,9 +202,9 @@ SERVED = (
     Mutant(
         "let a job turn pacing off",
         "P4",
-        "crawler/options/pace.py",
-        ' and field.name != "enabled"',
-        "",
+        "politeness/settings.py",
+        ', "for_jobs": False}',
+        "}",
         (f"{_OPTION_TESTS}::test_jobs_may_set_the_pace_and_not_what_is_the_operators",),
     ),
     Mutant(

@@ -58,14 +58,13 @@ def test_modules_for_rare_headers_are_imported_on_first_use() -> None:
 
 NAMES_ONLY = (
     "options",
+    "options.declared",
     "options.option",
-    "options.pace",
     "options.secrets",
-    "options.serving",
     "options.table",
     "options.values",
     "web",
-    "web.content_form",
+    "web.choices",
     "web.words",
 )  # modules of the crawler that hold words only
 

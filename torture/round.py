@@ -93,7 +93,7 @@ class Round:
         for each in (web, bulky):
             words += ["--allow-net", f"{each.hosts[0].rpartition('.')[0]}.0/24"]
         words += ["--strategy", "fixed", "--delay", str(GAP_S), "--max-rate", "unlimited"]
-        words += ["--processes", str(self.processes), "--workers", str(self.workers)]
+        words += ["--processes", str(self.processes), "--concurrency", str(self.workers)]
         words += ["--max-per-host", "40", "--timeout", "20", "--exclude", "*/slow/drip*"]
         words += ["--seeding-strategy", rng.choice(("none", "sitemap"))]
         return words + (["--durable"] if rng.random() < 0.3 else [])

@@ -31,7 +31,8 @@ from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.fleet import Rhythm
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.web.scope import Scope, ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
+from mannerly.crawler.web.scope import Scope
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.simulation.servers import EPOCH
 from virtual.fetcher import FakeFetcher, VirtualClock
@@ -201,7 +202,7 @@ class _Crawl:
             self._shards,
             _VirtualTime(clock),
             PageBudget(settings.max_urls),
-            workers=settings.workers,
+            concurrency=settings.concurrency,
             rhythm=Rhythm(tick_s=TICK_S),
             events=events,
             leases=self._leases,

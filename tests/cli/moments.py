@@ -137,7 +137,7 @@ def _refused() -> Stats:
     return _stats(waits=waits, host_views=host_views, **changes)
 
 
-LIMITS = Limits(workers=512)
+LIMITS = Limits(concurrency=512)
 MOMENTS: dict[str, Live] = {
     "starting": Live(
         CrawlState.STARTING,

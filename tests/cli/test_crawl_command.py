@@ -13,7 +13,7 @@ from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -237,7 +237,7 @@ def test_json_log_ends_with_the_result(engine: FakeEngine) -> None:
         (("a.example", "--fresh", "--include", "x"), "glob 'x' can match no URL"),
         (("a.example", "--allow-net", "intranet"), "--allow-net takes a network"),
         (("ftp://a.example/",), "only http and https"),
-        (("a.example", "--max-urls", "0"), "--max-urls is 0; allowed: a number of at least 1"),
+        (("a.example", "--max-urls", "0"), "--max-urls is 0; allowed: at least 1"),
         (("a.example", "--max-rate", "fast"), "--max-rate is 'fast'; allowed: a number"),
         (("a.example", "-o", "x.db"), 'unknown export format ".db": use .jsonl'),
         (("a.example", "-o", "-", "--json"), "both write to standard output"),
@@ -259,25 +259,25 @@ def test_mistake_is_one_sentence_before_the_first_request(
 
 def test_resumed_crawl_keeps_its_settings(engine: FakeEngine) -> None:
     """What it was told when it began holds, but for what this command says."""
-    crawl = make_crawl(Path("mine"), scope=ScopeMode.SITE, workers=7, robots_limit=3)
+    crawl = make_crawl(Path("mine"), scope=ScopeMode.SITE, concurrency=7, robots_limit=3)
 
-    again = invoke("crawl", "--data-dir", crawl, "--workers", "9")
+    again = invoke("crawl", "--data-dir", crawl, "--concurrency", "9")
     resumed = invoke("resume", crawl)
 
     assert (again.exit_code, resumed.exit_code) == (0, 0)
     first, second = (call.settings for call in engine.calls)
-    assert (first.scope, first.workers, first.robots_limit) == (ScopeMode.SITE, 9, 3)
-    assert (second.scope, second.workers, second.processes) == (ScopeMode.SITE, 7, 2)
+    assert (first.scope, first.concurrency, first.robots_limit) == (ScopeMode.SITE, 9, 3)
+    assert (second.scope, second.concurrency, second.processes) == (ScopeMode.SITE, 7, 2)
 
 
 def test_resume_reads_no_configuration_file(engine: FakeEngine) -> None:
     """A crawl means the same from whichever directory it is resumed."""
-    crawl = make_crawl(Path("mine"), workers=7)
+    crawl = make_crawl(Path("mine"), concurrency=7)
     Path("mannerly.toml").write_text("workers = 1\n")
 
     invoke("resume", crawl)
 
-    assert engine.calls[0].settings.workers == 7
+    assert engine.calls[0].settings.concurrency == 7
 
 
 def test_other_seed_is_not_ignored(engine: FakeEngine) -> None:

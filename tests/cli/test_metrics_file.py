@@ -113,7 +113,7 @@ def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
     assert 'mannerly_answers_total{status="2xx"} 1.0' in text
     assert 'mannerly_answers_total{status="4xx"} 4.0' in text  # three pages and robots.txt
-    assert 'mannerly_limit{name="workers"} 512.0' in text
+    assert 'mannerly_limit{name="concurrency"} 512.0' in text
     assert "mannerly_politeness_violations_total 0.0" in text
     assert 'mannerly_wait_seconds_count{reason="' in text
     assert value(tmp_path / "crawl.prom", "mannerly_requests_total") == 5

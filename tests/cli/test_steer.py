@@ -62,7 +62,8 @@ STORED: dict[str, list[Control]] = {
     "set max_rate=2": [SetOption("max_rate", 2.0)],
     "set max-rate=unlimited": [SetOption("max_rate", None)],
     "set max_urls=10 duration=3.5": [SetOption("max_urls", 10.0), SetOption("duration", 3.5)],
-    "set workers=None": [SetOption("workers", None)],
+    "set concurrency=None": [SetOption("concurrency", None)],
+    "set workers=20": [SetOption("concurrency", 20)],
     "set exclude=*/a=b/* exclude=*.pdf": [Exclude("*/a=b/*"), Exclude("*.pdf")],
     "host pause a.example": [HostPause(HOST)],
     "host resume http://a.example/page?x": [HostResume(HOST)],
@@ -84,7 +85,7 @@ def test_command_stores_its_control_record(words: str, crawl: Path) -> None:
     assert orders(crawl) == STORED[words]
 
 
-CHANGEABLE = "max_rate, max_urls, duration, workers, exclude"
+CHANGEABLE = "max_urls, duration, exclude, max_rate, concurrency"
 MISTAKES = {
     "stop": "the crawl in {} is not running",
     "add no://where": "no://where cannot be crawled: only http and https URLs can",
@@ -97,9 +98,9 @@ MISTAKES = {
     "set max_rat=2": (f"max_rat cannot be changed; allowed: {CHANGEABLE}; did you mean max_rate?"),
     "set scope=any": f"scope cannot be changed; allowed: {CHANGEABLE}",
     "set max_rate=fast": "max_rate is 'fast'; allowed: a number, or \"unlimited\"",
-    "set workers=0": "workers is 0; allowed: a number of at least 1",
+    "set concurrency=0": "concurrency is 0; allowed: at least 1",
     "set max_urls=1.5": "max_urls is '1.5'; allowed: a whole number",
-    "set max_rate=2 workers=many": "workers is 'many'; allowed: a whole number",
+    "set max_rate=2 concurrency=many": "concurrency is 'many'; allowed: a whole number",
     "set exclude=none": (
         "exclude cannot be none, because an excluded pattern stays excluded: give a glob"
     ),

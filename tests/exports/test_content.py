@@ -19,7 +19,7 @@ from tests.exports.stored_example import PAGES, make_crawl
 
 from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.page.content import content_of
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 from mannerly.exports import ExportError, export, read_target
 from mannerly.exports.folder import file_name, front_matter
 from mannerly.exports.rows import page_row

@@ -38,7 +38,7 @@ PAUSE_S = 2.0
 
 def _words(web: DemoWeb, data_dir: Path, *more: str) -> list[str]:
     words = ["crawl", *web.seeds(), "--data-dir", str(data_dir), *PLAIN]
-    return [*words, "--workers", str(WORKERS), "--allow-net", "127.0.0.0/8", *more]
+    return [*words, "--concurrency", str(WORKERS), "--allow-net", "127.0.0.0/8", *more]
 
 
 def _kill_and_resume(tmp_path: Path, kills: int, seed: int) -> tuple[str, list[str]]:
@@ -284,7 +284,7 @@ def test_few_descriptors_lose_nothing(tmp_path: Path, figure: Figure) -> None:
     """With 64 descriptors and 512 workers a crawl of 120 hosts fetches every page."""
     data_dir = tmp_path / "crawl"
     with DemoWeb(plain_sites(120, pages=5)) as web:
-        words = _words(web, data_dir, "--workers", "512")
+        words = _words(web, data_dir, "--concurrency", "512")
         ended = run(*words, before=_limit_descriptors, within_s=60.0)
         urls = [row["url"] for row in pages(data_dir) if row["status"] == 200]
         lost = set(real_pages(web)) - set(urls)

@@ -87,7 +87,7 @@ async def test_break_stops_and_the_next_loop_resumes(
     web: DemoWeb, processes: int, tmp_path: Path
 ) -> None:
     """Also at once, although the event loop closes the first one a moment after the break."""
-    options = FAST | {"processes": processes, "workers": 8}
+    options = FAST | {"processes": processes, "concurrency": 8}
     seen = []
     async for page in mannerly.acrawl(web.seeds(), data_dir=tmp_path / "crawl", **options):
         seen.append(page.url)

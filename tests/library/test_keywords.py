@@ -16,7 +16,7 @@ from tests.library.loops import FAST
 import mannerly
 from mannerly.crawler.options.keywords import CrawlOptions
 from mannerly.crawler.options.option import ValueKind
-from mannerly.crawler.options.table import KEYWORDS, OPTIONS
+from mannerly.crawler.options.table import ALIASES, KEYWORDS, OPTIONS
 from mannerly.crawler.settings import in_force
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -106,7 +106,7 @@ def test_none_stands_for_the_default(name: str) -> None:
 
 def test_types_know_every_keyword() -> None:
     """`CrawlOptions`, which type checkers see, has exactly the keywords that there are."""
-    assert tuple(get_type_hints(CrawlOptions)) == KEYWORDS
+    assert set(get_type_hints(CrawlOptions)) == {*KEYWORDS, *ALIASES}
     assert not CrawlOptions.__required_keys__
 
 
@@ -119,7 +119,7 @@ def test_types_know_every_keyword() -> None:
         ("user_agnet", "user_agent"),
         ("data_dri", "data_dir"),
         ("politness", "politeness"),
-        ("worker", "workers"),
+        ("concurency", "concurrency"),
     ],
 )
 @pytest.mark.parametrize("call", [mannerly.crawl, mannerly.acrawl, mannerly.Crawl])
@@ -153,7 +153,7 @@ def test_names_like_nothing_get_none() -> None:
         ({"governor": "yes"}, "governor is 'yes'; allowed: true or false"),
         ({"user_agent": "two\nlines"}, "user_agent"),
         ({"processes": 0}, "processes"),
-        ({"workers": 0}, "workers"),
+        ({"concurrency": 0}, "concurrency"),
         ({"timeout": 0.0}, "timeout"),
     ],
 )

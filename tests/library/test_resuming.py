@@ -40,7 +40,7 @@ def web() -> Iterator[DemoWeb]:
 
 def crawl(web: DemoWeb, tmp_path: Path, processes: int) -> Generator[mannerly.Page]:
     return mannerly.crawl(
-        web.seeds(), data_dir=tmp_path / "crawl", processes=processes, workers=WORKERS, **FAST
+        web.seeds(), data_dir=tmp_path / "crawl", processes=processes, concurrency=WORKERS, **FAST
     )
 
 
@@ -221,7 +221,7 @@ def test_a_worker_that_dies_costs_no_page_and_repeats_none(tmp_path: Path) -> No
     killed: set[int] = set()
 
     with DemoWeb(plain_sites(4, pages=30, neighbours=1)) as web:
-        with mannerly.Crawl(web.seeds(), processes=2, workers=WORKERS, **FAST) as crawl:
+        with mannerly.Crawl(web.seeds(), processes=2, concurrency=WORKERS, **FAST) as crawl:
             for page in crawl:
                 seen.append(page.url)
                 if len(seen) in (5, 25, 60):

@@ -31,7 +31,7 @@ def test_fetching_waits_for_the_program(processes: int) -> None:
     """
     urls = []
     with DemoWeb(plain_sites(24, pages=6, neighbours=1)) as web:  # enough for both shards
-        options = FAST | {"workers": WORKERS, "timeout": 1.0, "processes": processes}
+        options = FAST | {"concurrency": WORKERS, "timeout": 1.0, "processes": processes}
         with mannerly.Crawl(web.seeds(), **options) as crawl:
             for page in crawl:
                 assert page.status == 200
@@ -85,7 +85,7 @@ def test_pages_are_not_fetched_in_a_burst_after_a_wait() -> None:
     """The gaps between requests are kept, whatever the program does."""
     delay_s = 0.5
     with DemoWeb([Site(name="one", pages=6, disallow=())]) as web:
-        options = FAST | {"workers": 2}
+        options = FAST | {"concurrency": 2}
         for number, page in enumerate(mannerly.crawl(web.seeds(), delay=delay_s, **options)):
             if number == 1:
                 released_at = time.monotonic() + 3 * delay_s
@@ -107,7 +107,7 @@ def test_memory_stays_flat(processes: int, tmp_path: Path) -> None:
             time.sleep(0.002)
     """
     with DemoWeb(plain_sites(4, pages=75, size=200_000)) as web:
-        program = Program(text, web, tmp_path / "out", workers=16, processes=processes)
+        program = Program(text, web, tmp_path / "out", concurrency=16, processes=processes)
         early_mb, late_mb = map(int, program.end())
 
     assert late_mb - early_mb < 20

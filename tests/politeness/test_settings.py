@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from tests.politeness.cases import case
 
 from mannerly.politeness import Politeness, PolitenessError, Settings, SettingsError
-from mannerly.politeness.settings import STRATEGIES, describe_range
+from mannerly.politeness.settings import STRATEGIES
 
 NUMBERS = [
     spec.name
     for spec in fields(Settings)
-    if any(spec.metadata["rule"][bound] is not None for bound in ("low", "high", "above"))
+    if any(getattr(spec.metadata["range"], bound) is not None for bound in ("low", "high", "above"))
 ]
 WHOLE = [name for name in NUMBERS if isinstance(getattr(Settings(), name), int)] + ["seed"]
-POSITIVE = [spec.name for spec in fields(Settings) if spec.metadata["rule"]["above"] is not None]
-CHOICES = [spec.name for spec in fields(Settings) if spec.metadata["rule"]["choices"]]
+POSITIVE = [spec.name for spec in fields(Settings) if spec.metadata["range"].above is not None]
+CHOICES = [spec.name for spec in fields(Settings) if spec.metadata["range"].choices]
 
 
 def test_every_field_says_what_it_is_and_where_it_comes_from() -> None:
@@ -92,7 +92,7 @@ def test_zero_never_means_unlimited() -> None:
     for name in POSITIVE:
         with case(name):
             bound = next(
-                spec.metadata["rule"]["above"] for spec in fields(Settings) if spec.name == name
+                spec.metadata["range"].above for spec in fields(Settings) if spec.name == name
             )
 
             assert refused(name, float(bound)).allowed.startswith(f"above {bound:g}")
@@ -234,4 +234,4 @@ def test_range_in_words(name: str, words: str) -> None:
     """The reference page and the errors use the same words."""
     (spec,) = (spec for spec in fields(Settings) if spec.name == name)
 
-    assert describe_range(spec.metadata["rule"]) == words
+    assert spec.metadata["range"].words == words

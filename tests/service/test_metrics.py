@@ -20,7 +20,7 @@ from mannerly.service.metrics import Reading, metrics_text
 
 def text_of(stats: Stats, hosts: int = 0) -> str:
     """The metrics of these totals, in a service with one limit and two jobs."""
-    limits = {"workers": LimitUse(512, stats.in_flight)}
+    limits = {"concurrency": LimitUse(512, stats.in_flight)}
     jobs = {"running": 1, "queued": 1}
     reading = Reading(stats, limits, 1_700_000_000.0, jobs, {"cancelled": 2})
     return metrics_text(reading, hosts=hosts).decode()
@@ -87,8 +87,8 @@ def test_totals_are_counters_and_gauges() -> None:
     assert found["mannerly_over_rate_hosts"] == 1
     assert found["mannerly_queue_urls"] == 9
     assert found["mannerly_hosts[asked_to_wait]"] == 3
-    assert found["mannerly_limit[workers]"] == 512
-    assert found["mannerly_limit_used[workers]"] == 3
+    assert found["mannerly_limit[concurrency]"] == 512
+    assert found["mannerly_limit_used[concurrency]"] == 3
     assert found["mannerly_jobs[running]"] == 1
     assert found["mannerly_job_ends_total[cancelled]"] == 2
     assert found["mannerly_updated_timestamp_seconds"] == 1_700_000_000.0
@@ -138,18 +138,18 @@ def test_every_limit_has_its_use() -> None:
 
     stats = Stats(fetched=30, in_flight=7, queued=50, scheduled=6, body_bytes=1000, parsing=2)
 
-    uses = limit_uses(limits_of(CrawlSettings(max_urls=100)), stats, 9.0, {"workers": 10.0})
-    two = added_up([uses, {"workers": LimitUse(5.0, 1.0)}])
+    uses = limit_uses(limits_of(CrawlSettings(max_urls=100)), stats, 9.0, {"concurrency": 10.0})
+    two = added_up([uses, {"concurrency": LimitUse(5.0, 1.0)}])
 
     assert uses["max_urls"] == (100, 30)
-    assert uses["workers"] == (10.0, 7)
+    assert uses["concurrency"] == (10.0, 7)
     assert uses["frontier_limit"].used == 50
     assert uses["heap_limit"].used == 6
     assert uses["memory_limit"].used == 1000
     assert uses["parse_limit"].used == 2
     assert "duration" not in uses
-    assert two["workers"] == (15.0, 8.0)
-    assert limit_uses(Limits(), stats, 9.0).keys() == {"workers"}
+    assert two["concurrency"] == (15.0, 8.0)
+    assert limit_uses(Limits(), stats, 9.0).keys() == {"concurrency"}
 
 
 def test_the_server_of_a_crawl_has_metrics() -> None:

@@ -15,8 +15,7 @@ from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 
 from mannerly.cli.config import ConfigError, resolve, resolve_service
-from mannerly.crawler.options.serving import SERVE
-from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.table import OPTIONS, SERVE
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.service.jobs.model import ALLOWED, settings_of
 

@@ -40,7 +40,7 @@ from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from virtual.fetcher import VirtualClock
 from virtual.servers import Faults, Servers
 from virtual.web import GeneratedWeb, place_of

@@ -162,8 +162,8 @@ def _how_to_continue(live: Live, look: Look, location: str) -> str:
 def _numbers(live: Live, look: Look) -> str:
     stats = live.stats
     flying = f"In flight {stats.in_flight:,}"
-    if look.is_wide and live.limits.workers:
-        flying += f" of {live.limits.workers:,}"
+    if look.is_wide and live.limits.concurrency:
+        flying += f" of {live.limits.concurrency:,}"
     fields = [f"Queue {stats.queued:,}", flying, _refusals(live, look), _times(live, look)]
     if stats.failed:
         fields.append(f"Failed {sum(stats.failed.values()):,}")

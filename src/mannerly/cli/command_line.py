@@ -41,7 +41,7 @@ class CrawlCommand(GroupedCommand):
         """Return the command's own parameters, the options of the table, and --help."""
         if self._options is None:
             self._options = [
-                _parameter(option._replace(help=self.helps.get(option.name, option.help)), group)
+                _parameter(option, group, self.helps.get(option.name, option.help))
                 for group, options in GROUPS.items()
                 for option in options
                 if option.name not in self.left_out
@@ -81,8 +81,8 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Value]:
     }
 
 
-def _parameter(option: Option, group: str) -> TyperOption:
-    names = [option.flag, *([option.short] if option.short else [])]
+def _parameter(option: Option, group: str, words: str) -> TyperOption:
+    names = option.flags
     is_flag = option.kind is ValueKind.FLAG
     if is_flag and option.target is not None:
         # A flag that a configuration file can turn on needs a form that turns it off.
@@ -95,7 +95,7 @@ def _parameter(option: Option, group: str) -> TyperOption:
         is_flag=is_flag,
         multiple=option.kind in _LISTS,
         metavar=option.metavar,
-        help=option.help,
+        help=words,
         rich_help_panel=group,
         autocompletion=(lambda *_: choices) if choices else None,
     )

@@ -8,8 +8,9 @@ wrong values raise ConfigError with the place, the name, the value and what is a
 never ignored. A project file may not set every option (`ProjectUse`): it may come with a directory
 that was downloaded.
 
-`mannerly serve` has options of its own (`options.serving`), in a file in the table `[serve]`. Here
-their keys begin with `serve.`; other commands check that table and use nothing of it.
+`mannerly serve` has options of its own (`options.declared.ServeFields`), in a file in the table
+`[serve]`. Here their keys begin with `serve.`; other commands check that table and use nothing of
+it.
 
 An unknown variable `MANNERLY_…` is an error only if it looks misspelled: Kubernetes, for example,
 sets variables of that form for a service called mannerly.
@@ -21,8 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.options.option import ProjectUse, ValueKind
-from mannerly.crawler.options.serving import SERVE, SERVE_ALIASES
-from mannerly.crawler.options.table import ALIASES, OPTIONS, cores
+from mannerly.crawler.options.table import OPTIONS, SERVE, cores, main_name
 from mannerly.crawler.options.values import (
     Given,
     OptionError,
@@ -48,32 +48,6 @@ MAX_BYTES = 1_000_000  # of a configuration file
 _SERVE = "serve."  # the beginning of the keys of the service's own options
 _MISSPELLED = 0.85  # similarity from which a variable counts as ours, misspelled
 
-# The options of one run of the command, and their defaults.
-RUN_DEFAULTS: dict[str, object] = {
-    "data_dir": None,
-    "fresh": False,
-    "redis_url": None,
-    "crawl": None,
-    "enable_redis": False,
-    "segments": None,
-    "store_patience": 300.0,
-    "shards": 64,
-    "redis_password_file": None,
-    "insecure_redis": False,
-    "output": [],
-    "content": "none",
-    "fail_on": [],
-    "json": False,
-    "quiet": False,
-    "verbose": False,
-    "dashboard": None,
-    "log_format": None,
-    "log_interval": 10.0,
-    "metrics_file": None,
-    "metrics_interval": 60.0,
-    "metrics_hosts": 0,
-}
-
 ConfigError = OptionError
 
 
@@ -84,13 +58,13 @@ class Configuration(NamedTuple):
 
     def value(self, name: str) -> object:
         """Return the value of an option of this run, or its default."""
-        return self.given[name].value if name in self.given else RUN_DEFAULTS[name]
+        return self.given[name].value if name in self.given else OPTIONS[name].default
 
     def texts(self, name: str) -> list[str]:
         """Return the value of an option that is a list of texts."""
         value = self.value(name)
-        assert isinstance(value, list)
-        return value
+        assert isinstance(value, list | tuple)
+        return list(value)
 
     def settings(self, base: CrawlSettings | None = None) -> CrawlSettings:
         """Return the crawl's settings: those of `base` with the options that were set.
@@ -135,8 +109,7 @@ def resolve_service(
     """
     given = _from_files(environment, directory) | _from_environment(environment)
     own = {key.removeprefix(_SERVE): each for key, each in given.items() if _is_of_service(key)}
-    variables = SERVE_ALIASES | {option.variable: name for name, option in SERVE.items()}
-    for variable, name in variables.items():
+    for variable, name in _variables(SERVE).items():
         if environment.get(variable):
             own |= _read(SERVE[name], environment[variable], variable)
     of_jobs = {name: value for name, value in command_line.items() if name not in SERVE}
@@ -243,7 +216,7 @@ def _read_toml(path: Path) -> dict[str, object]:
 def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     given: dict[str, Given] = {}
     for key, value in table.items():
-        name = key.replace("-", "_")
+        name = main_name(key.replace("-", "_"))
         option = OPTIONS.get(name)
         if name == "serve":
             given |= _of_service(value, place)
@@ -251,7 +224,7 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
         if option is None:
             raise ConfigError(f"{place}{key} is not an option{nearest(name, OPTIONS)}")
         if name in given:
-            raise ConfigError(f"{place}{key} is set twice, with - and with _")
+            raise ConfigError(f"{place}{key} is set twice, in two spellings")
         if option.kind is ValueKind.HOSTS:
             given |= from_tables(value, place + key)
         else:
@@ -274,9 +247,15 @@ def _of_service(table: object, place: str) -> dict[str, Given]:
     return given
 
 
+def _variables(options: Mapping[str, Option]) -> dict[str, str]:
+    """Return the options by their environment variables, the stronger ones last."""
+    own = {option.variable: name for name, option in options.items()}
+    others = {each: name for name, option in options.items() for each in option.all_variables}
+    return {each: others[each] for each in others if each not in own} | own
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
-    places = ALIASES | {option.variable: name for name, option in OPTIONS.items()}
-    of_service = [option.variable for option in SERVE.values()]
+    places, of_service = _variables(OPTIONS), _variables(SERVE)
     for variable in environment:
         # It may be an option of another command.
         is_known = variable in places or variable in of_service

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mannerly.crawler.options.option import ProjectUse, ValueKind
-from mannerly.crawler.options.table import ALIASES, GROUPS, cores
+from mannerly.crawler.options.table import GROUPS, OPTIONS, cores
 from mannerly.crawler.options.values import host_option, printable
 
 from .config import PROJECT_FILE, Configuration, effective, resolve, user_file
@@ -181,5 +181,10 @@ def _joined(pair: re.Match[str]) -> str:
 
 def _aliases() -> list[str]:
     lines = ["# Other environment variables"]
-    lines += [f"# {variable} sets {name}" for variable, name in sorted(ALIASES.items())]
+    others = {
+        variable: option.name
+        for option in OPTIONS.values()
+        for variable in option.all_variables[:-1]
+    }
+    lines += [f"# {variable} sets {name}" for variable, name in sorted(others.items())]
     return lines

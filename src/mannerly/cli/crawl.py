@@ -51,10 +51,7 @@ if TYPE_CHECKING:
     from .progress import Progress
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
-KEPT = (
-    *("scope", "include", "exclude", "max_depth", "follow", "seeding_strategy", "sitemap"),
-    *("drop_tracking", "links"),
-)
+KEPT = tuple(name for name, option in OPTIONS.items() if option.is_fixed)
 
 EXAMPLES = """\
 Examples:
@@ -228,7 +225,7 @@ def carry_out(plan: RunPlan, *, fresh: bool) -> CrawlResult:
 
 def _useful_processes(settings: CrawlSettings, seeds: list[str]) -> int:
     """Return one process per core, but not more than seed hosts: a host has one process."""
-    from mannerly.crawler.web.scope import ScopeMode
+    from mannerly.crawler.web.choices import ScopeMode
     from mannerly.crawler.web.urls import host_key_of
 
     if settings.scope is ScopeMode.ANY:

@@ -55,7 +55,7 @@ def demo(
 
     from mannerly.crawler.crawl import run_crawl
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.web.scope import ScopeMode
+    from mannerly.crawler.web.choices import ScopeMode
     from mannerly.demo import DemoError, DemoWeb, demo_sites
     from mannerly.demo.log import WIDE, table
     from mannerly.live.meter import Limits
@@ -70,7 +70,7 @@ def demo(
         with DemoWeb(demo_sites(), port=port) as web, TemporaryDirectory() as folder:
             settings = replace(settings, memory=str(Path(folder) / "hosts.sqlite"))
             note(f"Crawling {len(web.hosts)} demo hosts for {seconds:g} s …")
-            limits = Limits(duration_s=seconds, workers=settings.workers)
+            limits = Limits(duration_s=seconds, concurrency=settings.concurrency)
             with Progress(limits) as progress:
                 result = run_crawl(settings, web.seeds(), Path(folder) / "crawl", watcher=progress)
             # The shortest gap that the settings allow: 1/8 s, by the default of 8 requests/s.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from .stored import Location, has_all_records, opened, require_crawl
 from .terminal import INCOMPLETE, USAGE, failing_clearly, note, safe_term

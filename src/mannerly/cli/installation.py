@@ -77,7 +77,7 @@ def _machine() -> list[Finding]:
         authorities = Finding("certificates", trust.file or trust.directory or "of the system")
     except ValueError as error:
         authorities = Finding("certificates", "none", str(error), is_problem=True)
-    few = too_few(CrawlSettings().workers, 1)
+    few = too_few(CrawlSettings().concurrency, 1)
     return [
         authorities,
         _host_memory(),

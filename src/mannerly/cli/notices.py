@@ -157,7 +157,7 @@ def missing_parts(settings: CrawlSettings) -> list[str]:
 
     from mannerly.crawler.runtime.descriptors import too_few
 
-    few = too_few(settings.workers, settings.processes)
+    few = too_few(settings.concurrency, settings.processes)
     lines = [few] if few else []
     if find_spec("pcre2") is None:
         lines.append(
@@ -194,7 +194,7 @@ def wider_scope(configuration: Configuration, settings: CrawlSettings) -> list[s
 def anonymous(seeds: Sequence[str], settings: CrawlSettings) -> list[str]:
     """Say what site owners see, if it is not whom to ask: their logs are all they have."""
     from mannerly.crawler.fetch.guard import NetworkGuard
-    from mannerly.crawler.settings import USER_AGENT
+    from mannerly.crawler.options.declared import USER_AGENT
     from mannerly.crawler.web.urls import host_key_of
 
     is_ours = settings.user_agent == USER_AGENT and not settings.contact

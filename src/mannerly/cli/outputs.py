@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from .config import ConfigError
 

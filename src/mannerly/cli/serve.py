@@ -1,42 +1,22 @@
 """`mannerly serve`: run crawls as jobs, with an HTTP API.
 
-Its options are declared in `options.serving`. Options of a crawl that the environment or a file
-sets hold for every job that does not set them itself.
+Its options are declared in `options.declared.ServeFields`. Options of a crawl that the environment
+or a file sets hold for every job that does not set them itself.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from mannerly.crawler.options.serving import SERVE
-from mannerly.crawler.options.values import OptionError, refusal
+from mannerly.crawler.options.table import SERVE
 
 from .config import resolve_service
 from .listening import address, fail_without_packages, is_loopback, shown
 from .terminal import fail, failing_clearly, note
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mannerly.crawler.options.values import Given
-
-DEFAULTS: dict[str, Any] = {
-    "data_root": "mannerly-jobs",
-    "listen": "127.0.0.1:7465",
-    "token_file": None,
-    "jobs": 2,
-    "allow_host": [],
-    "failure_threshold": 20,
-    "throttle_threshold": 0,
-    "throttle_delay": 60.0,
-    "webhook_secret_file": None,
-}
-_AT_LEAST = {"jobs": 1, "failure_threshold": 0, "throttle_threshold": 0}
 
 
 def _option(name: str) -> Any:
@@ -80,7 +60,8 @@ def serve(
         from mannerly.service.service import Service
 
         of_jobs, own = resolve_service(given, environment=os.environ, directory=Path.cwd())
-        chosen = _chosen(own)
+        chosen: dict[str, Any] = {name: each.default for name, each in SERVE.items()}
+        chosen |= {name: each.value for name, each in own.items()}
         root, names = Path(chosen["data_root"]), chosen["allow_host"]
         host, port = address("--listen", chosen["listen"])
         token = None if chosen["token_file"] is None else _secret(Path(chosen["token_file"]))
@@ -104,22 +85,6 @@ def serve(
             note("The page needs the token in its address: add #token=TOKEN")
         config = web_config(app, host=host, port=port, log_level="warning")
         WebServer(config, ending).run()
-
-
-def _chosen(own: Mapping[str, Given]) -> dict[str, Any]:
-    """Return the value of every option of the service.
-
-    Raises:
-        OptionError: a number is out of its range.
-    """
-    for name, least in _AT_LEAST.items():
-        if name in own and int(own[name].value) < least:  # type: ignore[arg-type]
-            allowed = f"a whole number of at least {least}"
-            raise OptionError(refusal(own[name].where, own[name].value, allowed))
-    delay = own.get("throttle_delay")
-    if delay is not None and not 0 < float(delay.value) < math.inf:  # type: ignore[arg-type]
-        raise OptionError(refusal(delay.where, delay.value, "a number above 0"))
-    return {**DEFAULTS, **{name: each.value for name, each in own.items()}}
 
 
 def _log_changes() -> None:

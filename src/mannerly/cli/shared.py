@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
-from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.table import CHANGEABLE, OPTIONS
 from mannerly.crawler.options.values import printable
 
 from .config import ConfigError
@@ -42,11 +42,7 @@ AGAIN_S = 1.0  # between two tries to reach the server
 SAY_AGAIN_S = 30.0
 
 # Options that a machine has for itself, by name. Secrets are not kept with a crawl.
-OF_MACHINE = (
-    *("processes", "workers", "memory_limit", "duration", "grace", "proxy", "proxy_env", "ca_file"),
-    *("header", "auth", "parse_limit", "parse_processes", "check_limit", "governor", "durable"),
-    *("segment_size", "memory"),
-)
+OF_MACHINE = tuple(name for name, option in OPTIONS.items() if option.of_machine)
 
 
 def prepare_shared(
@@ -233,7 +229,6 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
     """
     from mannerly.crawler.inspection.view import settings_of
     from mannerly.crawler.settings import in_force
-    from mannerly.crawler.stored import CHANGEABLE
 
     base = settings_of(manifest)
     own = configuration.settings()

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.table import CHANGEABLE, OPTIONS, main_name
+
 from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from mannerly.live.meter import Live
 
 _LOOK_S = 0.1  # how often `stop --wait` looks whether the crawl has ended
+
+_WITH_NUMBER = [name for name in CHANGEABLE if OPTIONS[name].kind is not ValueKind.LIST]
 
 
 def pause(location: Location) -> None:
@@ -92,8 +97,8 @@ def change(
         list[str],
         typer.Argument(
             metavar="KEY=VALUE",
-            help="max_rate, max_urls, duration or workers with a number or none (no limit); "
-            "exclude with a glob.",
+            help=f"{', '.join(_WITH_NUMBER)} with a number or none (no limit); exclude with a "
+            "glob.",
         ),
     ],
 ) -> None:
@@ -165,7 +170,6 @@ def _figure(value: float | str | None) -> str:
 
 def _assigned(assignments: Iterable[str]) -> dict[str, object]:
     """Return options by name. A pattern may be excluded several times, the last of others wins."""
-    from mannerly.crawler.options.table import OPTIONS
     from mannerly.crawler.options.values import from_text
 
     options: dict[str, object] = {}
@@ -181,6 +185,6 @@ def _assigned(assignments: Iterable[str]) -> dict[str, object]:
             globs.append(value)
             options.setdefault(name, globs)
         else:
-            option = OPTIONS.get(name)
+            option = OPTIONS.get(main_name(name))
             options[name] = value if option is None else from_text(option, value)
     return options

@@ -82,7 +82,7 @@ def failing_clearly() -> Iterator[None]:
     except ValueError as error:  # SettingsError, ConfigError, SeedError, ExportError
         fail(str(error))
     except MemoryError:
-        fail("out of memory: lower --memory-limit or --workers, and run the same command again")
+        fail("out of memory: lower --memory-limit or --concurrency, and run the same command again")
     except OSError as error:
         if (
             error.errno == errno.EPIPE

@@ -77,10 +77,15 @@ class CheckUrls(_Control, frozen=True):
 
 
 class SetOption(_Control, frozen=True):
-    """Change an option of the running crawl: max_rate, max_urls, duration or workers."""
+    """Change an option of the running crawl: max_rate, max_urls, duration or concurrency."""
 
     name: str
     value: float | None  # None: no limit
+
+    def __post_init__(self) -> None:
+        """Give an order of an earlier version the present name of its option."""
+        if self.name == "workers":
+            msgspec.structs.force_setattr(self, "name", "concurrency")
 
 
 class Exclude(_Control, frozen=True):

@@ -1,33 +1,34 @@
 """The settings of a crawl: one frozen value, checked when it is made, kept in the manifest.
 
-Every field has a sentence. An error names the field, the value and what is allowed. The settings of
-the politeness core (`politeness.Settings`) are one field. Nothing is read from the environment or
-from files here: the command does that (`cli.config`). It is long because it is a table with an
-entry for each setting.
+Its fields are declared in `options.declared`; here are the checks of their values, and what follows
+from them. An error names the field, the value and what is allowed. The settings of the politeness
+core (`politeness.Settings`) are one field. Nothing is read from the environment or from files here:
+the command does that (`cli.config`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mannerly.crawler.options.declared import USER_AGENT, CrawlFields
 from mannerly.crawler.options.option import ValueKind
-from mannerly.crawler.options.pace import POLITENESS
 from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
-from mannerly.crawler.options.table import FIELDS, OPTIONS
+from mannerly.crawler.options.table import FIELDS, OPTIONS, POLITENESS
 from mannerly.crawler.options.values import OptionError, host_of, option_of, printable, refusal
 from mannerly.crawler.web.urls import UrlRules, canonical
-from mannerly.politeness import Settings, SettingsError
-from mannerly.version import VERSION
+from mannerly.politeness.errors import SettingsError
+from mannerly.politeness.settings import check_field
 
 from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
-from .web.scope import Scope, ScopeMode
-from .web.sources import COMMONCRAWL, COMMONCRAWL_URL, CT, CT_URL
-from .web.variants import FORM, variants_of
+from .web.choices import ScopeMode
+from .web.scope import Scope
+from .web.sources import COMMONCRAWL, CT
+from .web.variants import variants_of
 from .web.words import HIDDEN
 
 if TYPE_CHECKING:
@@ -35,189 +36,23 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Given
+    from mannerly.politeness.settings import Settings
 
-SEEDING = OPTIONS["seeding_strategy"].choices
-NAMES_HOSTS = ("ct", "all")  # those that name other hosts of the seeds' sites
-USER_AGENT = f"mannerly/{VERSION}"
-
-
-def _option(default: Any, doc: str, *, low: float | None = None, is_shown: bool = True) -> Any:
-    return field(default=default, repr=is_shown, metadata={"doc": doc, "low": low})
-
-
-TEXT_DIGESTS = ("auto", "all", "none")
+NAMES_HOSTS = ("ct", "all")  # sources of seeds that name other hosts of the seeds' sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlSettings:
-    """The settings of one crawl."""
-
-    scope: ScopeMode = _option(
-        ScopeMode.HOST, "Hosts whose links are followed: host, site, prefix or any."
-    )
-    include: tuple[str, ...] = _option((), "Fetch only URLs that match one of these globs.")
-    exclude: tuple[str, ...] = _option((), "Never fetch URLs that match one of these globs.")
-    max_urls: int | None = _option(None, "Stop after this many pages in this run.", low=1)
-    max_depth: int | None = _option(
-        None, "Fetch only pages at most this many links from a seed.", low=0
-    )
-    follow: bool = _option(
-        True, "Follow the links of pages; if off, only seeds and what sitemaps list are fetched."
-    )
-    max_per_host: int | None = _option(None, "Fetch at most this many pages of one host.", low=1)
-    duration_s: float | None = _option(None, "Stop after this many seconds.", low=0.001)
-    grace_s: float = _option(
-        2.0, "Wait this long for requests under way when the crawl is stopped.", low=0
-    )
-
-    politeness: Settings = _option(
-        Settings(), "Settings of the politeness core: see docs/reference/settings.md."
-    )
-    hosts: dict[str, dict[str, Any]] = field(
-        default_factory=dict,
-        metadata={"doc": "Politeness settings of single hosts, by host and field.", "low": None},
-    )
-    user_agent: str = _option(USER_AGENT, "User-Agent header; robots.txt is read for its name.")
-    contact: str | None = _option(
-        None, "E-mail address or page for site owners, a part of the User-Agent."
-    )
-    ignore_robots: bool = _option(False, "Also fetch URLs that robots.txt forbids.")
-    robots_unreachable: str = _option(
-        "disallow", "If robots.txt cannot be fetched: disallow (RFC 9309) or allow all URLs."
-    )
-    robots_timeout_s: float = _option(3.0, "Timeout of a request for robots.txt.", low=0.001)
-    robots_patience_s: float = _option(
-        150.0, "Keep URLs queued this long while robots.txt is unreachable; then skip them.", low=0
-    )
-    robots_limit: int = _option(64, "Maximum robots.txt files fetched at once.", low=1)
-
-    address_max_rate: float = _option(
-        64.0,
-        "Maximum requests per second to one address that names of several sites lead to.",
-        low=0.001,
-    )
-    workers: int = _option(512, "Maximum requests in flight over all hosts.", low=1)
-    processes: int = _option(1, "Number of processes; each owns a part of the hosts.", low=1)
-    timeout_s: float = _option(20.0, "Request timeout.", low=0.001)
-    max_bytes: int = _option(10 * 1024 * 1024, "Cut bodies here, decompressed.", low=1)
-    memory_limit: int = _option(
-        256 * 1024 * 1024,
-        "Memory for bodies that are being received, read or delivered, over all processes.",
-        low=1024 * 1024,
-    )
-    memory: str | None = _option(
-        None,
-        'File of the memory of hosts, or "none"; unset: MANNERLY_MEMORY, or the user\'s file.',
-    )
-    max_redirects: int = _option(10, "Maximum redirects followed from one URL.", low=0)
-    allow_net: tuple[str, ...] = _option(
-        (), "Private networks or host:port that may be contacted, besides the seeds."
-    )
-    seeds_open_network: bool = _option(
-        True,
-        "Whether a seed may be a private address or have an unusual port. A service that takes "
-        "seeds from others says no.",
-    )
-    proxy: str | None = _option(
-        None,
-        "URL of a proxy for all requests: http, https, socks5 or socks5h. With a proxy the network "
-        "guard cannot check the addresses that names lead to.",
-        is_shown=False,  # it may hold a password
-    )
-    proxy_env: bool = _option(
-        False, "Use the proxies of http_proxy, https_proxy, all_proxy and no_proxy."
-    )
-    headers: tuple[str, ...] = _option(
-        (), "Headers for one host, or for the hosts of the seeds.", is_shown=False
-    )
-    auth: tuple[str, ...] = _option((), "Logins, each for one host.", is_shown=False)
-    cookies: bool = _option(False, "Keep the cookies that each host sets, while the crawl runs.")
-    ca_file: str | None = _option(
-        None, "PEM file of the certificate authorities to trust, instead of the system's."
-    )
-    insecure_hosts: tuple[str, ...] = _option(
-        (), "Hosts whose TLS certificate is not verified: names or addresses, without a port."
-    )
-    seeding: str = _option(
-        "sitemap", "Where to look for more URLs to start from: " + ", ".join(SEEDING) + "."
-    )
-    sitemaps: tuple[str, ...] = _option((), "URLs of sitemaps to read, besides the usual ones.")
-    max_sitemaps: int = _option(
-        500, "Fetch at most this many sitemaps of one host in one run.", low=0
-    )
-    ct_url: str = _option(CT_URL, "URL of the certificate-transparency index; {site}: the site.")
-    commoncrawl_url: str = _option(
-        COMMONCRAWL_URL, "URL of the Common Crawl index; {site}: the site."
-    )
-    drop_tracking: bool = _option(True, "Remove utm_… and other tracking parameters from links.")
-
-    links: bool = _option(
-        False,
-        "Keep the links, images, scripts and metadata of every page, for exports and reports.",
-    )
-    anchors: bool = _option(
-        False, "With links: keep the ids of every page, to find links to anchors that do not exist."
-    )
-    text_digest: str = _option(
-        "auto",
-        "Which pages get a digest of their visible text: auto (those without a Last-Modified "
-        "header, or with one that is the time of the answer), all or none.",
-    )
-
-    warm: bool = _option(
-        False, "Ask for each page again until the cache in front of the site has it."
-    )
-    variants: tuple[str, ...] = _option((), f"With warm: also ask for these variants: {FORM}.")
-    max_error_rate: float | None = _option(
-        None, "Stop when more than this share of requests fails, of the last 50 or more.", low=0
-    )
-
-    frontier_limit: int = _option(5_000_000, "Maximum URLs in the queue; more wait on disk.", low=1)
-    heap_limit: int = _option(500_000, "Maximum hosts scheduled; more wait in line.", low=1)
-    parse_limit: int = _option(
-        256, "Start no request while this many big pages wait for a parse helper.", low=1
-    )
-    parse_processes: int = _option(
-        2, "Maximum helper processes that parse big pages, and as many for `extract`.", low=1
-    )
-    check_limit: int = _option(
-        512, "Maximum URLs that a shard of a directory looks up at once.", low=1
-    )
-    governor: bool = _option(True, "Lower concurrency while this machine is the bottleneck.")
-    extract: str | None = _option(
-        None, "Function that makes items of pages: FILE.py:FUNCTION or MODULE:FUNCTION."
-    )
-    extract_timeout_s: float = _option(
-        60.0, "Time limit of the extract function for one page.", low=0.001
-    )
-    keep_bodies: bool = _option(
-        False, "Keep every answer as it was received, in WARC segments beside the state."
-    )
-    segment_bytes: int = _option(
-        1024 * 1024 * 1024, "Begin a new segment after this many bytes.", low=1
-    )
-    durable: bool = _option(False, "fsync every commit: survives power loss, slower.")
-    host_failure_limit: int = _option(
-        20, "Give a host up after this many failures in a row.", low=1
-    )
+class CrawlSettings(CrawlFields):
+    """The settings of one crawl: the declared fields with their checks."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
-            low, value = spec.metadata["low"], getattr(self, spec.name)
-            if low is None or value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= low:
-                raise SettingsError(spec.name, value, f"a number of at least {low:g}")
+            if spec.metadata["range"] is not None:
+                check_field(spec, getattr(self, spec.name))
         if not isinstance(self.scope, ScopeMode):
             raise SettingsError("scope", self.scope, "one of " + ", ".join(ScopeMode))
         CT.address(self.ct_url, "example.com")
         COMMONCRAWL.address(self.commoncrawl_url, "example.com")
-        if self.seeding not in SEEDING:
-            raise SettingsError("seeding", self.seeding, "one of " + ", ".join(SEEDING))
-        if self.robots_unreachable not in ("disallow", "allow"):
-            raise SettingsError("robots_unreachable", self.robots_unreachable, "disallow or allow")
-        if self.text_digest not in TEXT_DIGESTS:
-            raise SettingsError("text_digest", self.text_digest, "auto, all or none")
         if self.politeness.group_by == "ip":
             allowed = "host or site in a crawl: addresses of hosts change while it runs"
             raise SettingsError("group_by", "ip", allowed)
@@ -235,9 +70,6 @@ class CrawlSettings:
         for url in self.sitemaps:
             if canonical(url) != url:
                 raise SettingsError("sitemaps", url, "an http or https URL, as a browser spells it")
-        rate = self.max_error_rate
-        if rate is not None and not 0 < rate <= 1:
-            raise SettingsError("max_error_rate", rate, "a share above 0 and at most 1")
 
     def _check_wire(self) -> None:
         """Raise SettingsError for a value that would fail at the first request."""

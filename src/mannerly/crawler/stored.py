@@ -19,6 +19,7 @@ from mannerly.crawler.inspection.neighbours import forget_shared, shared_budget
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import View, settings_of, view
 from mannerly.crawler.model import is_failed
+from mannerly.crawler.options.table import CHANGEABLE, main_name
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import open_crawl as open_store
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.crawler.store.host_memory import HostBudget
-
-# Options that `set` changes in a running crawl.
-CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
 class HostHandle:
@@ -373,7 +371,7 @@ class StoredCrawl:
         self.order(control.Exclude(glob))
 
     def set(self, **options: Unpack[CrawlOptions]) -> None:
-        """Change options of the crawl: max_rate, max_urls, duration, workers, exclude.
+        """Change options of the crawl: max_rate, max_urls, duration, concurrency, exclude.
 
         None removes a limit.
 
@@ -381,7 +379,7 @@ class StoredCrawl:
             ValueError: an option cannot be changed, or a value is wrong; then nothing is changed.
         """
         for name in options:
-            if name not in CHANGEABLE:
+            if main_name(name) not in CHANGEABLE:
                 allowed = ", ".join(CHANGEABLE)
                 guess = nearest(name, CHANGEABLE)
                 raise OptionError(f"{name} cannot be changed; allowed: {allowed}{guess}")
@@ -390,7 +388,7 @@ class StoredCrawl:
         globs = _globs(options.pop("exclude", ()))
         for name, value in options.items():
             number = None if value in (None, "unlimited") else float(str(value))
-            self.order(control.SetOption(name, number))
+            self.order(control.SetOption(main_name(name), number))
         for glob in globs:
             self.order(control.Exclude(glob))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mannerly.crawler.model import ArchivePlace, PageRecord
-    from mannerly.crawler.web.content_form import Content
+    from mannerly.crawler.web.choices import Content
 
     from .export import Damage
 

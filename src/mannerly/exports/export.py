@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mannerly.crawler.model import is_failed
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from .rows import ALL, FIELDS, REASONS, Choice, chosen, page_row, skipped_row
 from .target import ARCHIVES, STDOUT, ExportError, Format, Table, read_target

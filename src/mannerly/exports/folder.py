@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from .jsonl import write_jsonl
 from .rows import page_row

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 from mannerly.extras import install_words
 
 STDOUT = "-"

@@ -49,7 +49,7 @@ class Limits(NamedTuple):
 
     max_urls: int | None = None
     duration_s: float | None = None
-    workers: int = 0
+    concurrency: int = 0
     grace_s: float = 2.0
     give_up_after_s: float = 3600.0
     pages_before: int = 0
@@ -66,7 +66,7 @@ def limits_of(settings: CrawlSettings, pages_before: int = 0) -> Limits:
     return Limits(
         max_urls=settings.max_urls,
         duration_s=settings.duration_s,
-        workers=settings.workers,
+        concurrency=settings.concurrency,
         grace_s=settings.grace_s,
         give_up_after_s=settings.politeness.give_up_after_s,
         pages_before=pages_before,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from .bounds import LARGEST_SETTING
 from .errors import SettingsError
@@ -23,34 +23,81 @@ STRATEGY_ALIASES = {"leaky": "fixed"}  # a leaky bucket is a constant delay
 UNLIMITED: Literal["unlimited"] = "unlimited"
 
 
+class Range(NamedTuple):
+    """The values that a setting may have."""
+
+    low: float | None = None  # the smallest number
+    high: float | None = None  # the largest number
+    above: float | None = None  # the number must be greater than this
+    choices: tuple[str, ...] = ()  # the allowed texts; empty: no list of texts
+    word: str | None = None  # a text that is allowed besides numbers
+
+    @property
+    def words(self) -> str:
+        """Return the allowed values in words, for errors and docs/reference; empty: any."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        parts = []
+        if self.above is not None:
+            parts.append(f"above {self.above:g}")
+        if self.low is not None:
+            parts.append(f"at least {self.low:g}")
+        if self.high is not None:
+            parts.append(f"at most {self.high:g}")
+        if self.word is not None:
+            parts.append(f'or "{self.word}"')
+        return " ".join(parts) if len(parts) < 2 else ", ".join(parts)
+
+    def allows(self, value: object) -> bool:
+        """Return whether a value is allowed; without a range and a list of texts any is."""
+        if self.choices:
+            return value in self.choices
+        if self.low is self.high is self.above is None:
+            return True
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return self.word is not None and value == self.word
+        return (
+            -LARGEST_SETTING <= value <= LARGEST_SETTING
+            and (self.low is None or value >= self.low)
+            and (self.high is None or value <= self.high)
+            and (self.above is None or value > self.above)
+        )
+
+
 def _option(
     default: Any,
     doc: str,
     source: str,
     *,
-    low: float | None = None,
-    high: float | None = None,
-    above: float | None = None,
-    choices: tuple[str, ...] | None = None,
-    word: str | None = None,
+    default_words: str = "",
     for_one_host: bool = True,
+    offer: Mapping[str, object] | None = None,
+    **allowed: Any,
 ) -> Any:
     """Return a dataclass field with its documentation and allowed range.
 
     Args:
         default: the default value. None is allowed as a value only if it is the default.
-        doc: one sentence for docs/reference/settings.md.
+        doc: one sentence for docs/reference/settings.md and for `mannerly crawl --help`.
         source: where the default comes from, for docs/reference/settings.md.
-        low: smallest allowed number.
-        high: largest allowed number.
-        above: the number must be greater than this.
-        choices: the allowed strings.
-        word: a string that is allowed besides numbers.
+        default_words: the default in words, where the value does not tell it.
         for_one_host: whether a single host may have its own value.
+        offer: how the crawler offers it as an option, where it differs from the usual:
+            `crawler.options.option.Option` says what can be given.
+        allowed: the allowed values: see `Range`.
     """
-    rule = {"low": low, "high": high, "above": above, "choices": choices, "word": word}
-    metadata = {"doc": doc, "source": source, "rule": rule, "for_one_host": for_one_host}
+    metadata = {
+        "doc": doc,
+        "source": source,
+        "range": Range(**allowed),
+        "default_words": default_words,
+        "for_one_host": for_one_host,
+        "offer": offer or {},
+    }
     return field(default=default, metadata=metadata)
+
+
+_OFTEN_USED: dict[str, object] = {"is_advanced": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +108,21 @@ class Settings:
         True,
         "Pace requests; if off, each is granted at once, and only statistics are kept.",
         "requirement",
+        # Without it a job would ignore what its hosts ask for: that is the operator's.
+        offer={"name": "pacing", "for_jobs": False},
     )
     strategy: str = _option(
         "learned",
-        "The strategy that sets the request rate: see docs/explanation/strategies.md.",
+        "Strategy that sets the pace of each host: learned, linear, aimd, gradient or fixed.",
         "ADR 0004",
+        offer=_OFTEN_USED,
         choices=(*STRATEGIES, *STRATEGY_ALIASES),
     )
     seed: int | None = _option(
         None,
         "Seed of the random jitter, to repeat a run exactly.",
         "project choice",
+        offer={"name": "random_seed"},  # seeds are start URLs
         low=0,
         for_one_host=False,
     )
@@ -81,27 +132,49 @@ class Settings:
         1.0,
         "Delay between requests to a host about which nothing is known.",
         "requirement",
+        offer={
+            "name": "start_rate",
+            "doc": "Requests per second to a host at first, until its limit is learned; not with "
+            "--strategy fixed.",
+            "metavar": "R",
+            "is_inverse": True,
+            "is_advanced": False,
+        },
         above=0,
     )
     delay_s: float | None = _option(
         None,
-        "Delay set by the operator: the exact delay of `fixed`, the minimum for other strategies.",
+        "Minimum delay between requests to one host; the exact delay with the strategy `fixed`.",
         "project choice",
+        default_words="set by the strategy; with fixed, 1/max_rate",
+        offer=_OFTEN_USED,
         above=0,
     )
     min_delay_s: float | None = _option(
         None,
-        "Minimum delay for every strategy. Default: 0.1 s, or 1/max_rate if that is shorter.",
+        "Minimum delay for every strategy.",
         "project choice",
+        default_words="0.1 s, or 1/max_rate if that is shorter",
         low=0,
     )
     max_delay_s: float = _option(
         60.0, "Longest delay or pause that a strategy sets by itself.", "requirement", above=0
     )
     max_rate: float | Literal["unlimited"] = _option(
-        8.0, "Maximum requests per second to one host.", "requirement", above=0, word=UNLIMITED
+        8.0,
+        "Maximum requests per second to one host, or unlimited.",
+        "requirement",
+        offer=_OFTEN_USED | {"is_changeable": True},
+        above=0,
+        word=UNLIMITED,
     )
-    max_concurrency: int = _option(8, "Maximum requests in flight to one host.", "Scrapy", low=1)
+    max_concurrency: int = _option(
+        8,
+        "Maximum requests in flight to one host.",
+        "Scrapy",
+        offer={"name": "per_host", "is_advanced": False, "variables": ("MAX_INFLIGHT_PER_HOST",)},
+        low=1,
+    )
     delay_factor: float = _option(
         0.0,
         "After each response, wait this many times its latency; 0 is off, Heritrix uses 5.",
@@ -200,8 +273,9 @@ class Settings:
     )
     aimd_latency_target_s: float | None = _option(
         None,
-        "Target latency. Default: 1.5 times the lowest median so far.",
+        "Target latency.",
         "requirement",
+        default_words="1.5 times the lowest median so far",
         above=0,
     )
     aimd_degrade_factor: float = _option(
@@ -296,9 +370,9 @@ class Settings:
     )
     refusal_retries: int | None = _option(
         None,
-        "Maximum retries of a URL that is refused (429, or another throttle). "
-        "Default: no limit, `give_up_after_s` of its host ends them.",
+        "Maximum retries of a URL that is refused (429, or another throttle).",
         "requirement",
+        default_words="no limit, `give_up_after_s` of its host ends them",
         low=0,
     )
     retry_base_s: float = _option(
@@ -321,8 +395,10 @@ class Settings:
     # ------------------------------------------------------------------ many hosts
     give_up_after_s: float = _option(
         3600.0,
-        "Give a host up after this long without a success since its first refusal or failure.",
+        "Give a host up after this long without a success since its first refusal or failure; at "
+        "once if it asks for a longer pause and nothing else is left.",
         "project choice",
+        offer=_OFTEN_USED,
         above=0,
     )
     idle_ttl_s: float = _option(
@@ -336,6 +412,7 @@ class Settings:
         1_000_000,
         "Maximum number of host states; idle ones are dropped first.",
         "requirement",
+        offer={"name": "max_host_states"},  # it does not limit what is crawled
         low=1,
         for_one_host=False,
     )
@@ -366,7 +443,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            _check(option, getattr(self, option.name))
+            check_field(option, getattr(self, option.name))
         statuses: object = self.retry_statuses
         if not isinstance(statuses, frozenset):
             raise SettingsError(
@@ -439,49 +516,19 @@ def _is_status(value: object) -> bool:
     return isinstance(value, int) and 100 <= value <= 599
 
 
-def _check(option: Field[Any], value: object) -> None:
-    """Raise SettingsError if the value is outside the option's range."""
-    name, default, rule = option.name, option.default, option.metadata["rule"]
+def check_field(option: Field[Any], value: object) -> None:
+    """Raise SettingsError if the value is outside the range of a field with a `Range`."""
+    allowed: Range = option.metadata["range"]
+    name, default = option.name, option.default
     if value is None and default is None:
-        return
-    if rule["choices"] is not None:
-        if value not in rule["choices"]:
-            raise SettingsError(name, value, "one of " + ", ".join(rule["choices"]))
-        return
-    if rule["word"] is not None and value == rule["word"]:
         return
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise SettingsError(name, value, "true or false")
         return
-    if all(rule[key] is None for key in ("low", "high", "above")):
-        return
-    allowed = describe_range(rule)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise SettingsError(name, value, allowed)
-    if str(option.type).startswith("int") and not isinstance(value, int):
-        raise SettingsError(name, value, f"a whole number {allowed}")
-    inside = (
-        -LARGEST_SETTING <= value <= LARGEST_SETTING
-        and (rule["low"] is None or value >= rule["low"])
-        and (rule["high"] is None or value <= rule["high"])
-        and (rule["above"] is None or value > rule["above"])
-    )
-    if not inside:
-        raise SettingsError(name, value, allowed)
-
-
-def describe_range(rule: dict[str, Any]) -> str:
-    """Return the allowed values in words, for errors and docs/reference/settings.md."""
-    if rule["choices"] is not None:
-        return "one of " + ", ".join(rule["choices"])
-    parts = []
-    if rule["above"] is not None:
-        parts.append(f"above {rule['above']:g}")
-    if rule["low"] is not None:
-        parts.append(f"at least {rule['low']:g}")
-    if rule["high"] is not None:
-        parts.append(f"at most {rule['high']:g}")
-    if rule["word"] is not None:
-        parts.append(f'or "{rule["word"]}"')
-    return " ".join(parts) if len(parts) < 2 else ", ".join(parts)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    is_whole = str(option.type).startswith("int")
+    if not allowed.choices and is_number and is_whole and not isinstance(value, int):
+        raise SettingsError(name, value, f"a whole number {allowed.words}")
+    if not allowed.allows(value):
+        raise SettingsError(name, value, allowed.words)

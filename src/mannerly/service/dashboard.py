@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from mannerly.crawler.control import in_force
+from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.table import CHANGEABLE, OPTIONS
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.stored import open_crawl
 
@@ -88,7 +90,7 @@ class OneCrawlApi:
         return json_answer({"jobs": [{"id": ID, "name": self._live.name, "is_only": True}]})
 
     async def change(self, request: Request) -> Response:
-        """Change options of the crawl: max_rate, max_urls, duration, workers, exclude."""
+        """Change options of the crawl: max_rate, max_urls, duration, concurrency, exclude."""
         change = await decoded(request, JobChange)
         check_changes(change)
         return await self._order(request, lambda crawl: crawl.set(**_typed(change.options)))
@@ -129,10 +131,12 @@ class OneCrawlApi:
 
 def _typed(options: dict[str, Any]) -> Any:
     """Whole numbers come as floats from a page; options check the rest themselves."""
-    whole = ("max_urls", "workers")
     return {
         name: int(value)
-        if name in whole and isinstance(value, float) and value.is_integer()
+        if name in CHANGEABLE
+        and OPTIONS[name].kind is ValueKind.INTEGER
+        and isinstance(value, float)
+        and value.is_integer()
         else value
         for name, value in options.items()
     }

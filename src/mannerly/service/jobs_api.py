@@ -14,7 +14,9 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from .jobs.model import CHANGEABLE, Job, NewJob
+from mannerly.crawler.options.table import CHANGEABLE, main_name
+
+from .jobs.model import Job, NewJob
 from .jobs.states import ENDED, JobEvent, JobState
 from .operations import Operation, decoded, json_answer, wrong_values
 from .problems import Problem, bad_request, not_found
@@ -35,7 +37,7 @@ class NewSeeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """New values of options of a job: max_rate, max_urls, duration, workers, exclude."""
+    """New values of options of a job: max_rate, max_urls, duration, concurrency, exclude."""
 
     options: dict[str, Any]
 
@@ -49,7 +51,7 @@ class WhatToRetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def check_changes(change: JobChange) -> None:
     """Refuse options that cannot be changed while a crawl exists."""
     for name in change.options:
-        if name not in CHANGEABLE:
+        if main_name(name) not in CHANGEABLE:
             raise bad_request(f"{name} cannot be changed; allowed: {', '.join(CHANGEABLE)}")
 
 

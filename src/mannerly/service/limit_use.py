@@ -31,7 +31,7 @@ def limit_uses(
     uses = {
         "max_urls": (limits.max_urls, stats.pages),
         "duration": (limits.duration_s, elapsed_s),
-        "workers": (limits.workers, stats.in_flight),
+        "concurrency": (limits.concurrency, stats.in_flight),
         "memory_limit": (limits.memory_limit, stats.body_bytes),
         "frontier_limit": (limits.frontier_limit, stats.queued),
         "heap_limit": (limits.heap_limit, stats.scheduled),

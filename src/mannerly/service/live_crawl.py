@@ -160,7 +160,7 @@ class LiveCrawl:
                 "queue": stats.queued,
                 "found": stats.found,
                 "in_flight": stats.in_flight,
-                "workers": self._limit("workers", live.limits.workers),
+                "concurrency": self._limit("concurrency", live.limits.concurrency),
                 "median_ms": median,
                 "high_ms": high,
                 "fetched": live.pages,
@@ -170,7 +170,7 @@ class LiveCrawl:
                 "max_urls": self._limit("max_urls", live.limits.max_urls),
                 "duration": self._limit("duration", live.limits.duration_s),
                 "max_rate": self._limit("max_rate", live.limits.max_rate),
-                "workers": self._limit("workers", live.limits.workers),
+                "concurrency": self._limit("concurrency", live.limits.concurrency),
             },
             "point": self._point,
         }
@@ -227,7 +227,7 @@ _EMPTY: dict[str, Any] = {
     "states": {},
     "numbers": {
         "pages_s": 0.0, "refused": 0, "requests": 0, "queue": 0, "found": 0, "in_flight": 0,
-        "workers": 0, "median_ms": None, "high_ms": None, "fetched": 0, "bytes": 0,
+        "concurrency": 0, "median_ms": None, "high_ms": None, "fetched": 0, "bytes": 0,
     },
     "limits": {},
     "point": None,

@@ -81,14 +81,14 @@ def tell(processes: int, directory: Path) -> Limited:
             )
 
         words = ("crawl", web.url("seed"), "--data-dir", DIR, *OPTIONS, "--processes", processes)
-        with shell.start(*words, "--workers", 12) as run:
+        with shell.start(*words, "--concurrency", 12) as run:
             eventually(lambda: web.log_of("seed"))
             added = shell.say("add", DIR, web.url("added"))
             until_requests(web, 4, host=web.host("added"))
-            excluded = shell.say("set", DIR, f"exclude=*{EXCLUDED}*", "workers=2")
+            excluded = shell.say("set", DIR, f"exclude=*{EXCLUDED}*", "concurrency=2")
             before = most_at_once(web.log())
             few = all_at_once(excluded.at, 0.7)
-            many = all_at_once(shell.say("set", DIR, "workers=16").at, 0.5)
+            many = all_at_once(shell.say("set", DIR, "concurrency=16").at, 0.5)
             too_few = shell.say("set", DIR, "max_urls=1")
             too_few_end = run.end()
         store = open_crawl(shell.crawl_dir)
@@ -208,7 +208,7 @@ def test_workers_limit_the_requests_under_way_in_all(
     before, few, many = story.at_once
     assert few <= 2 < before
     assert many > 2
-    assert story.excluded.err == f"Set exclude=*{EXCLUDED}*, workers=2 for {DIR}\n"
+    assert story.excluded.err == f"Set exclude=*{EXCLUDED}*, concurrency=2 for {DIR}\n"
 
 
 @BOTH

@@ -335,14 +335,14 @@ def test_crawl_with_many_more_workers_than_at_the_start_goes_on(tmp_path: Path) 
             data_dir=tmp_path / "crawl",
             strategy="fixed",
             max_rate="unlimited",
-            workers=2,
+            concurrency=2,
             per_host=300,
             governor=False,
             seeding_strategy="none",
         ) as crawl,
     ):
         crawl.start()
-        crawl.set(workers=300)
+        crawl.set(concurrency=300)
         result = crawl.wait(30)
 
     assert many.is_set()

@@ -15,7 +15,7 @@ from tests.crawler.runtime.harness import kept, modest
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Site, paths
 from mannerly.politeness import Settings
 

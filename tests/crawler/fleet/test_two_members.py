@@ -23,7 +23,7 @@ from mannerly.crawler.store.base import ShardOptions, StoreInUse, WorkerCard
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.memory_crawl import crawls
 from mannerly.crawler.store.memory_fleet import SharedMemoryCrawl
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.politeness import Settings
 
@@ -41,7 +41,7 @@ def settings(**options: Any) -> CrawlSettings:
     pace = Settings(strategy="fixed", delay_s=0.02, max_rate="unlimited")
     usual: dict[str, Any] = {
         "politeness": pace,
-        "workers": 32,
+        "concurrency": 32,
         "seeding": "none",
         "scope": ScopeMode.ANY,
         "timeout_s": 5.0,

@@ -12,7 +12,7 @@ from tests.crawler.frontier.virtual_crawl import Asked, Crawled, html, virtual_c
 
 from mannerly.crawler.frontier.addresses import Addresses
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Politeness, Settings
 from mannerly.politeness.model import Grant, Response
 

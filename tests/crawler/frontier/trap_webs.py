@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.crawler.frontier.virtual_crawl import NOT_FOUND, Asked, Crawled, html, virtual_crawl
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def crawl(
         return NOT_FOUND if found is None else html(*found)
 
     settings = CrawlSettings(
-        politeness=FAST, seeding="none", scope=ScopeMode.HOST, max_urls=most, workers=8
+        politeness=FAST, seeding="none", scope=ScopeMode.HOST, max_urls=most, concurrency=8
     )
     return virtual_crawl(
         answer,

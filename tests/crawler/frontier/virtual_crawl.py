@@ -103,7 +103,7 @@ def virtual_crawl(
         shard_list,
         _Time(clock),
         PageBudget(settings.max_urls),
-        workers=settings.workers,
+        concurrency=settings.concurrency,
         rhythm=rhythm,
         fleet=fleet,
     )

@@ -15,7 +15,7 @@ from turbohtml import parse
 
 from mannerly.crawler.page.content import content_of
 from mannerly.crawler.page.tree import MAX_COPIES, bounded, parse_text
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 SELECTORS = ("code", "em", "strong", "b", "i", "tt", "a", "p", "li", "span", "td", "pre", "dt")
 MANUALS = {

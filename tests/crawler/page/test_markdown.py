@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mannerly.crawler.page.content import content_of
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 URL = "https://a.example/docs/page.html"
 MANUALS = (

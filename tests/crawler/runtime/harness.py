@@ -72,7 +72,12 @@ def modest(**options: Any) -> CrawlSettings:
     """Settings for small hosts on loopback: 20 requests/s to each, nothing but links."""
     delay_s = options.pop("delay_s", 0.05)
     pace = Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited")
-    usual: dict[str, Any] = {"politeness": pace, "workers": 8, "seeding": "none", "timeout_s": 5.0}
+    usual: dict[str, Any] = {
+        "politeness": pace,
+        "concurrency": 8,
+        "seeding": "none",
+        "timeout_s": 5.0,
+    }
     return CrawlSettings(**usual | options)
 
 

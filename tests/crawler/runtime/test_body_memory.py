@@ -108,7 +108,7 @@ def engine_for(
         [shard],
         Timepiece(fetcher.clock),
         budget or PageBudget(None),
-        workers=WORKERS,
+        concurrency=WORKERS,
         events=events,
         memory=memory,
         offload=offload,

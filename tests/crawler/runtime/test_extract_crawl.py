@@ -109,7 +109,16 @@ def test_items_records_and_archive_agree_whatever_is_killed(tmp_path: Path, kill
     """Every page once in records, items and WARC; fetched again at most what was in flight."""
     (tmp_path / "my_items.py").write_text("def extract(page):\n    return {'url': page.url}\n")
     pages = 30 * (kills + 1)
-    words = [*MANNERLY, "crawl", "--data-dir", "crawl", *PACE, "--keep-bodies", "--workers", "8"]
+    words = [
+        *MANNERLY,
+        "crawl",
+        "--data-dir",
+        "crawl",
+        *PACE,
+        "--keep-bodies",
+        "--concurrency",
+        "8",
+    ]
     words += ["--extract", "my_items.py:extract", "--seeding-strategy", "none", "-q"]
     with archive_site(shop(pages)) as site:
         for kill in range(1, kills + 1):

@@ -100,7 +100,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     data_dir = tmp_path_factory.mktemp("hostile") / "crawl"
     settings = modest(
         politeness=EAGER,
-        workers=64,
+        concurrency=64,
         max_depth=12,
         max_per_host=PER_HOST,
         max_bytes=MAX_BYTES,

@@ -22,7 +22,7 @@ import pytest
 from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages, url_of
 from tests.harness.waiting import eventually
 
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, by_host, plain_sites
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _judge(story: Story, settings: CrawlSettings) -> None:
     assert [url for url, count in counts.items() if count > 1] == []
     assert store.pending == 0
     for pages, refetched in _refetched(story):
-        assert len(refetched) <= settings.workers
+        assert len(refetched) <= settings.concurrency
         assert _were_last_of_their_hosts(refetched, pages)
     for killed_at in story.killed:
         assert min(_gaps_around(killed_at, story.web.log()), default=inf) >= TOLERANCE * DELAY_S

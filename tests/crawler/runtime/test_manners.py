@@ -256,7 +256,7 @@ def in_virtual_time(
         events=events,
     )
     engine = Engine(
-        fetcher, [shard], Timepiece(fetcher.clock), PageBudget(None), workers=8, events=events
+        fetcher, [shard], Timepiece(fetcher.clock), PageBudget(None), concurrency=8, events=events
     )
     shard.offer(seed_candidates(seeds))
     engine.commit()

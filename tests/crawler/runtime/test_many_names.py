@@ -11,7 +11,7 @@ from tests.crawler.runtime.harness import kept, modest
 
 from mannerly.crawler.crawl import run_crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 
 if TYPE_CHECKING:
     import socket
@@ -48,7 +48,7 @@ def test_one_server_behind_many_names_is_not_asked_faster(
     with RawServer(site, "127.0.0.1") as server:
         seeds = [f"http://{name.format(number)}:{server.port}/" for number in range(10)]
         settings = modest(
-            delay_s=0.1, allow_net=("127.0.0.0/8", "::1"), address_max_rate=RATE, workers=64
+            delay_s=0.1, allow_net=("127.0.0.0/8", "::1"), address_max_rate=RATE, concurrency=64
         )
         result = run_crawl(settings, seeds, tmp_path / "crawl")
 
@@ -76,7 +76,7 @@ def test_names_met_as_links_are_contacted_one_by_one(tmp_path: Path) -> None:
 
     with RawServer(invents, "127.0.0.1") as server:
         settings = modest(
-            delay_s=0.01, allow_net=("127.0.0.0/8", "::1"), scope=ScopeMode.SITE, workers=64
+            delay_s=0.01, allow_net=("127.0.0.0/8", "::1"), scope=ScopeMode.SITE, concurrency=64
         )
         result = run_crawl(
             settings, [f"http://www.site.localhost:{server.port}/"], tmp_path / "crawl"

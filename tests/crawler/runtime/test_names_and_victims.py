@@ -13,7 +13,7 @@ from tests.crawler.frontier.virtual_crawl import Asked, Crawled, html, virtual_c
 from virtual.fetcher import FakeReply
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Settings
 from mannerly.politeness.model import ErrorKind
 

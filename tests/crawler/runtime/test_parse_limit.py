@@ -66,7 +66,7 @@ def test_no_request_starts_while_too_many_pages_wait_to_be_parsed() -> None:
         [world.shard],
         time,
         PageBudget(None),
-        workers=64,
+        concurrency=64,
         offload=helpers,
         parse_limit=LIMIT,
     )

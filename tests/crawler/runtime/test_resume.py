@@ -28,7 +28,7 @@ from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest, StoreFull
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.seeds import moved_seeds, seed_candidates
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches
 from mannerly.politeness import Settings
@@ -133,7 +133,7 @@ class Life:
             [self.shard],
             self,
             self.budget,
-            workers=self.settings.workers,
+            concurrency=self.settings.concurrency,
             events=events,
         )
         self.shard.offer(seed_candidates(seeds))

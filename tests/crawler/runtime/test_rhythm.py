@@ -88,7 +88,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
 
 
 def crawl(answer: Any, seeds: Sequence[str], **options: Any) -> Any:
-    chosen = modest(delay_s=0.02, workers=512)
+    chosen = modest(delay_s=0.02, concurrency=512)
     return virtual_crawl(answer, seeds, chosen, rhythm=SHARED, **options)
 
 
@@ -161,7 +161,7 @@ def test_pages_that_wait_for_a_commit_take_no_places_of_requests(
 ) -> None:
     """Two requests at a time, and more than two pages a commit."""
     links = [f"/{number}" for number in range(100)]
-    chosen = modest(delay_s=0.02, workers=2)
+    chosen = modest(delay_s=0.02, concurrency=2)
 
     virtual_crawl(
         lambda _, path: html(path, links if path == "/" else ()),
@@ -180,7 +180,7 @@ def test_too_many_pages_that_wait_call_for_a_commit(commits: list[tuple[float, i
     crawled = virtual_crawl(
         lambda _, path: html(path, links if path == "/" else ()),
         [f"{HOST}/"],
-        modest(delay_s=0.02, workers=4),
+        modest(delay_s=0.02, concurrency=4),
         rhythm=rhythm,
     )
 
@@ -197,7 +197,7 @@ def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
 
     hosts = [f"http://h{number}.test/" for number in range(16)]
     hosts += [f"http://{letter}.one.test/" for letter in "abcd"]  # in one shard
-    chosen = modest(delay_s=0.1, workers=4)
+    chosen = modest(delay_s=0.1, concurrency=4)
     crawled = virtual_crawl(
         answer,
         hosts,

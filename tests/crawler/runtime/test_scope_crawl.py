@@ -18,7 +18,7 @@ from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.offload import Offload
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, Feature, Record, Site, SitemapKind, paths, plain_sites
 from mannerly.politeness import Settings
 
@@ -152,7 +152,7 @@ def test_limits_of_depth_and_number_hold_exactly(tmp_path: Path) -> None:
     with DemoWeb([deep, many]) as web:
         crawl(modest(politeness=EAGER, max_depth=2), [web.url("deep")], tmp_path / "deep")
         settings = modest(
-            politeness=EAGER, max_per_host=10, exclude=("*.xml",), seeding="sitemap", workers=64
+            politeness=EAGER, max_per_host=10, exclude=("*.xml",), seeding="sitemap", concurrency=64
         )
         result = crawl(settings, [web.url("many")], tmp_path / "many")
         shallow, few = asked(web.log_of("deep")), asked(web.log_of("many"))

@@ -169,7 +169,7 @@ def test_a_second_crawler_on_the_same_directory_is_refused_at_once(tmp_path: Pat
 @pytest.mark.parametrize("processes", [1, 2])
 def test_max_urls_is_exact(processes: int, tmp_path: Path) -> None:
     """Not one page more and not one less, in every run, with pages to spare."""
-    settings = modest(processes=processes, max_urls=37, workers=64)
+    settings = modest(processes=processes, max_urls=37, concurrency=64)
 
     with DemoWeb(plain_sites(6, pages=20, neighbours=1)) as web:
         first = crawl(settings, web.seeds(), tmp_path / "crawl")

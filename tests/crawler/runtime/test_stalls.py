@@ -21,7 +21,7 @@ def test_long_turn_of_the_loop_is_told_and_counted(busy_s: float, stalls: list[f
     events.listen(lambda event: told.append(event) if isinstance(event, LoopStalled) else None)
     world = ShardWorld("https://a.example/", settings=brisk(ignore_robots=True))
     fetcher = FakeFetcher(time.clock, lambda _: FakeReply(body=b"here"))
-    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=1, events=events)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), concurrency=1, events=events)
     time.clock.advance(30.0)
 
     engine.turn()

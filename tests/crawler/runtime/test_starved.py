@@ -50,7 +50,7 @@ def watch(stats, _elapsed_s):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), resource.RLIM_INFINITY))
     told.add(str(stats.trouble))
-run_crawl(modest(workers=64, delay_s=0.01, duration_s=3.0), seeds, data_dir, watch=watch)
+run_crawl(modest(concurrency=64, delay_s=0.01, duration_s=3.0), seeds, data_dir, watch=watch)
 print(json.dumps(sorted(told)))
 """
 
@@ -134,7 +134,7 @@ def test_a_lack_of_memory_has_one_exit_code(capsys: pytest.CaptureFixture[str]) 
         raise MemoryError
 
     assert ended.value.exit_code == 2
-    assert "lower --memory-limit or --workers" in capsys.readouterr().err
+    assert "lower --memory-limit or --concurrency" in capsys.readouterr().err
 
 
 @pytest.mark.processes
@@ -180,7 +180,7 @@ def test_two_lacks_of_descriptors_with_time_between_are_two() -> None:
     lack = FakeReply(error=LocalError.NO_DESCRIPTORS, latency_s=0.0)
     slow = FakeReply(error=ErrorKind.TIMEOUT, latency_s=4.0)
     fetcher = FakeFetcher(time.clock, lambda _request: lack if lacks[0] else slow)
-    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), concurrency=4)
 
     engine.turn()
     engine.is_paused = True  # the operator makes room
@@ -203,7 +203,7 @@ def test_a_lack_that_does_not_end_ends_the_run() -> None:
     world = ShardWorld("https://a.example/", settings=brisk(ignore_robots=True))
     lack = FakeReply(error=LocalError.NO_DESCRIPTORS, latency_s=0.0)
     fetcher = FakeFetcher(time.clock, lambda _request: lack)
-    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), concurrency=4)
 
     def run() -> None:
         while time.now() < 2 * FULL_PATIENCE_S:
@@ -229,7 +229,7 @@ def test_a_refusal_that_came_while_the_process_was_stopped_is_read_first() -> No
         "https://a.example/", "https://a.example/1", settings=brisk(ignore_robots=True)
     )
     fetcher = FakeFetcher(time.clock, answer)
-    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=4)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), concurrency=4)
 
     engine.turn(0.0)
     time.clock.advance(5.0)  # stopped: the answer waits in the socket

@@ -29,7 +29,7 @@ def test_no_more_requests_are_under_way_than_workers(workers: int) -> None:
 
     world = ShardWorld(*HOSTS, settings=brisk(ignore_robots=True))
     fetcher = FakeFetcher(time.clock, reply)
-    engine = Engine(fetcher, [world.shard], time, PageBudget(None), workers=workers)
+    engine = Engine(fetcher, [world.shard], time, PageBudget(None), concurrency=workers)
 
     engine.turn()
     at_once = len(asked)

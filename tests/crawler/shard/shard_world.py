@@ -15,7 +15,7 @@ from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.web.scope import ScopeMode
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.politeness import Settings
 

@@ -13,8 +13,8 @@ from mannerly.crawler.model import Candidate, Entry, RobotsRequest
 from mannerly.crawler.shard.lists import SLICE
 from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
 from mannerly.crawler.store.memory import MemoryStore
+from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.priority import is_held_back, placed, priority, sitemap_turn
-from mannerly.crawler.web.scope import ScopeMode
 from mannerly.crawler.web.seeds import sitemap, usual_sitemaps
 
 if TYPE_CHECKING:

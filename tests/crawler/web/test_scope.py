@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.web.scope import Glob, Scope, ScopeMode, SkipReason
+from mannerly.crawler.web.choices import ScopeMode
+from mannerly.crawler.web.scope import Glob, Scope, SkipReason
 
 SEED = "https://www.example.com/docs/intro.html"
 

@@ -9,6 +9,7 @@ import msgspec
 
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import PageRecord
+from mannerly.crawler.options.table import main_name
 from mannerly.crawler.page.elements import LinkReader
 from mannerly.crawler.page.metadata import metadata_of
 from mannerly.crawler.settings import CrawlSettings
@@ -134,6 +135,7 @@ def settings_of(manifest: Manifest) -> CrawlSettings:
         StoreError: they make no sense to this version.
     """
     try:
-        return msgspec.convert(manifest.settings, CrawlSettings, strict=False)
+        stored = {main_name(name): value for name, value in manifest.settings.items()}
+        return msgspec.convert(stored, CrawlSettings, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         raise StoreError(f"the crawl's stored settings cannot be used: {error}") from error

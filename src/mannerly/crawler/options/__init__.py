@@ -1,1 +1,1 @@
-"""The options of a crawl: `table` has them all, `values` checks what was given."""
+"""The options of a crawl: `declared`, collected in `table`; `values` checks what was given."""

@@ -1,12 +1,12 @@
 """Values that were given for options: as keywords of the library, or as words of the command.
 
 A name that is no option is refused with the nearest right one, a value of the wrong type with what
-is allowed and where it was given. Ranges are checked by the settings.
+is allowed and where it was given. Ranges are checked by the settings; here only those of options
+that set none.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -15,7 +15,7 @@ from mannerly.politeness.bounds import LARGEST_SETTING
 
 from .option import ValueKind
 from .secrets import hidden
-from .table import FIELDS, KEYWORDS, OPTIONS
+from .table import FIELDS, KEYWORDS, OPTIONS, main_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +31,6 @@ _WORDS = {
 _HOST_KEY = 'host."'  # the beginning of the keys that are for one host
 _OTHER_KEYWORDS = ("data_dir", "fresh", "politeness")  # of the library, beside KEYWORDS
 _CONTACT = re.compile(r"[^\s@/]+@[^\s@/]+|https?://[^\s/]+\S*", re.IGNORECASE)
-_INTERVALS = ("log_interval", "metrics_interval")  # of the command, in seconds
 _MOST_DIGITS = 20  # of a whole number: a longer text is none
 _ALIKE = 0.6  # similarity (difflib) from which a name is suggested for an unknown one
 
@@ -68,10 +67,8 @@ def checked(option: Option, value: object, where: str) -> Given:
         raise OptionError(refusal(where, value, f"a number of at most {LARGEST_SETTING:g}"))
     if option.choices and value not in option.choices:
         raise OptionError(refusal(where, value, "one of " + ", ".join(option.choices)))
-    if option.name == "metrics_hosts" and value < 0:  # type: ignore[operator]
-        raise OptionError(refusal(where, value, "a whole number of at least 0"))
-    if option.name in _INTERVALS and not 0 < value < math.inf:  # type: ignore[operator]
-        raise OptionError(refusal(where, value, "a number above 0"))
+    if option.target is None and not option.allowed.allows(value):
+        raise OptionError(refusal(where, value, f"{option.kind.value} {option.allowed.words}"))
     return Given(value, where)  # type: ignore[arg-type]
 
 
@@ -82,13 +79,15 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
         OptionError: an unknown name (with the nearest right one), or a value of another type.
     """
     given: dict[str, Given] = {}
-    for name, value in keywords.items():
+    for keyword, value in keywords.items():
+        name = main_name(keyword)
         option = OPTIONS.get(name)
         if option is None or option.target is None:
             what = (
                 "is an option of the command, not of the library" if option else "is not an option"
             )
-            raise OptionError(f"{name} {what}{nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))}")
+            guess = nearest(name, (*KEYWORDS, *_OTHER_KEYWORDS))
+            raise OptionError(f"{name} {what}{guess}")
         if option.kind is ValueKind.FILE and isinstance(value, os.PathLike):
             value = os.fspath(value)
         if option.kind is ValueKind.LIST and isinstance(value, (str, tuple)):
@@ -96,9 +95,9 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
         if option.kind is ValueKind.STATUSES and isinstance(value, (frozenset, set, tuple)):
             value = sorted(value)
         if option.kind is ValueKind.HOSTS and value is not None:
-            given |= from_tables(value, name)
+            given |= from_tables(value, keyword)
         elif value is not None:
-            given[name] = checked(option, value, name)
+            given[name] = checked(option, value, keyword)
     return given
 
 

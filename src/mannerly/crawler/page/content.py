@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from turbohtml import Element
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 from mannerly.crawler.web.media_types import media_type
 from mannerly.crawler.web.urls import LinkBase
 

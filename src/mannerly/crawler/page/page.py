@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mannerly.crawler.web.content_form import Content
+from mannerly.crawler.web.choices import Content
 
 from .html import page_text, parse_page
 from .links import resolve_links

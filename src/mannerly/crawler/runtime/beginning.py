@@ -13,6 +13,7 @@ from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.options.secrets import revealed
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.page.extract import Extracting
 from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.store.base import Manifest
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
-KEPT = (
-    *("scope", "include", "exclude", "max_depth", "follow", "seeding", "sitemaps"),
-    *("drop_tracking", "links"),
-)
+KEPT = tuple(option.target for option in OPTIONS.values() if option.target and option.is_fixed)
 
 
 def rules_of(settings: CrawlSettings, manifest: Manifest) -> LinkRules:

@@ -9,7 +9,7 @@ is in flight: after a crash it is fetched and delivered again. That a page was a
 written down at once (`CrawlStore.acknowledge`, a few bytes that survive kill -9), so a page whose
 commit was lost in a crash is fetched again, but not delivered again.
 
-Pages that wait here count as in flight, so `workers` bounds them, and fetching waits for a slow
+Pages that wait here count as in flight, so `concurrency` bounds them, and fetching waits for a slow
 program. `Delivery` belongs to the engine's process, `PageQueue` to the program's; with one process
 they are used by two threads of it.
 """

@@ -30,14 +30,14 @@ def room(shards: int) -> Room:
     return Room(connections, max(1, connections * 2 // 3))
 
 
-def too_few(workers: int, processes: int) -> str | None:
+def too_few(concurrency: int, processes: int) -> str | None:
     """Return a sentence if fewer requests will be in flight than asked for; None if not."""
     allowed = room(1).requests * processes
-    if allowed >= workers:
+    if allowed >= concurrency:
         return None
     return (
         f"only {_open_files()} files may be open at once: at most {allowed} requests in flight "
-        f"instead of {workers}; raise the limit with `ulimit -n 4096`"
+        f"instead of {concurrency}; raise the limit with `ulimit -n 4096`"
     )
 
 

@@ -75,8 +75,10 @@ _READING, _DELIVERED = Stage.READING, Stage.DELIVERED
 _REFUSED = 400  # the first status that is no page
 
 LACKS = {
-    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise ulimit -n, or lower --workers",
-    LocalError.NO_MEMORY: "out of memory: raise ulimit -v, or lower --workers and --memory-limit",
+    LocalError.NO_DESCRIPTORS: "out of file descriptors: raise ulimit -n, or lower --concurrency",
+    LocalError.NO_MEMORY: (
+        "out of memory: raise ulimit -v, or lower --concurrency and --memory-limit"
+    ),
 }
 
 
@@ -101,7 +103,7 @@ class Engine:
         clock: Clock,
         budget: PageBudget,
         *,
-        workers: int,
+        concurrency: int,
         governed: bool = True,
         rhythm: Rhythm | None = None,
         offload: Offload[PageReading] | None = None,
@@ -122,14 +124,14 @@ class Engine:
         self._unwritten, self._has_room = owned.unwritten, owned.has_room
         self._clock = clock
         self._budget = budget
-        self._workers = workers
+        self._concurrency = concurrency
         self._offload = offload
         self._parse_limit = parse_limit
         self._delivery = delivery
         fetcher.ask(self._may_leave)
         if offload is not None:
             fetcher.watch(offload.descriptor)
-        self._governor = Governor(workers) if governed else None
+        self._governor = Governor(concurrency) if governed else None
         self._fold = StatsFold()
         self._events = events or Events()
         self._events.listen(self._fold)
@@ -194,11 +196,11 @@ class Engine:
             for shard in self._shards
         )
 
-    def set_workers(self, workers: int) -> None:
+    def set_concurrency(self, concurrency: int) -> None:
         """Change how many requests may be in flight."""
-        self._workers = workers
+        self._concurrency = concurrency
         if self._governor is not None:
-            self._governor.set_most(workers)
+            self._governor.set_most(concurrency)
 
     def turn(self, longest_s: float = TICK_S) -> None:
         """Run the loop once. Without events it waits for up to `longest_s` seconds."""
@@ -337,7 +339,7 @@ class Engine:
             self._governor.starved(now)
 
     def _start(self, now: Now) -> None:
-        total = self._workers if self._governor is None else self._governor.total
+        total = self._concurrency if self._governor is None else self._governor.total
         fetcher, budget, has_room = self._fetcher, self._budget, self._has_room
         for shard, room in self.shards.rooms(total, now.mono):
             granted = budget.take(room) if room > 0 else 0

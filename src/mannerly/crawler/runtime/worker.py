@@ -93,12 +93,12 @@ class Worker:
         self._settings = settings
         manifest = store.manifest
         self._room = room(len(numbers))
-        workers = self._share(settings.workers)
+        concurrency = self._share(settings.concurrency)
         self._rules = rules_of(settings, manifest)
         memory = BodyMemory(settings.memory_limit // settings.processes)
         self._guard = NetworkGuard(allow_net=settings.allow_net)
         self._open_network(manifest.seeds)
-        self._fetcher = self._make_fetcher(workers, memory)
+        self._fetcher = self._make_fetcher(concurrency, memory)
         self._extract = extracting(settings)
         self._offload: Offload[PageReading] = Offload(
             settings.parse_processes,
@@ -121,7 +121,7 @@ class Worker:
             (),
             clock,
             budget,
-            workers=workers,
+            concurrency=concurrency,
             governed=settings.governor,
             rhythm=None if store.fleet is None else store.fleet.rhythm,
             offload=self._offload,
@@ -148,9 +148,9 @@ class Worker:
     def _make_clock(self) -> Clock:
         return MonotonicClock()
 
-    def _make_fetcher(self, workers: int, memory: BodyMemory) -> Fetcher:
+    def _make_fetcher(self, concurrency: int, memory: BodyMemory) -> Fetcher:
         seeds = self._store.manifest.seeds
-        chosen = fetch_settings(self._settings, seeds, self._connections(workers))
+        chosen = fetch_settings(self._settings, seeds, self._connections(concurrency))
         return CurlFetcher(self._guard, chosen, memory)
 
     def _begin(self, numbers: list[int], *, is_resumed: bool) -> None:
@@ -287,11 +287,11 @@ class Worker:
             case Pause() | Unpause():
                 self._is_paused = isinstance(order, Pause)
                 self._apply_pause()
-            case SetOption(name="workers", value=value):
-                wanted = self._settings.workers if value is None else int(value)
-                workers = self._share(wanted)
-                self._fetcher.set_max_connections(self._connections(workers))
-                self.engine.set_workers(workers)
+            case SetOption(name="concurrency", value=value):
+                wanted = self._settings.concurrency if value is None else int(value)
+                concurrency = self._share(wanted)
+                self._fetcher.set_max_connections(self._connections(concurrency))
+                self.engine.set_concurrency(concurrency)
             case Stop() | SetOption(name="max_urls" | "duration"):
                 pass  # read by `RunLimits`
             case _:
@@ -336,14 +336,14 @@ class Worker:
         if self._leases is not None:
             self._leases.is_resting = self._is_paused
 
-    def _share(self, workers: int) -> int:
+    def _share(self, concurrency: int) -> int:
         """Return this process's part of the requests in flight."""
-        share = max(1, workers // self._settings.processes)
+        share = max(1, concurrency // self._settings.processes)
         return min(share, max_sockets(), self._room.requests)
 
-    def _connections(self, workers: int) -> int:
+    def _connections(self, concurrency: int) -> int:
         """Return how many connections may be open, kept alive ones included."""
-        return min(workers + HEADROOM, self._room.connections)
+        return min(concurrency + HEADROOM, self._room.connections)
 
     def _renew(self) -> None:
         stats = self.stats()

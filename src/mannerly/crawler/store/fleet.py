@@ -28,8 +28,9 @@ many shards is not one instant.
 **Rhythm.** An exchange with the store costs the same for one page and for a hundred, so a member
 writes seldom: `Fleet.rhythm` says how often. A shard whose hosts have run dry waits for the links
 in its own batch, so a member commits earlier when many of its shards do (`Rhythm.early_s`). Pages
-that wait for a commit take no places of requests (`workers`): half a second of a fast crawl would
-take them all. They have a limit of their own (`Rhythm.uncommitted`), which calls for a commit.
+that wait for a commit take no places of requests (`concurrency`): half a second of a fast crawl
+would take them all. They have a limit of their own (`Rhythm.uncommitted`), which calls for a
+commit.
 
 **Pages** of `--max-urls` are granted to members in chunks. What a member that died had not used is
 lost to the crawl's limit, never granted twice.
@@ -67,7 +68,7 @@ class Rhythm(NamedTuple):
     commit_after_s: float = 0.02  # the work a crash may cost; more while commits are slow
     commit_within_s: float = inf  # whatever share of the time commits take
     early_s: float = 0.0  # between commits while nothing can be started before; 0: at once
-    uncommitted: int = 0  # pages that call for a commit; 0: they take places of `workers`
+    uncommitted: int = 0  # pages that call for a commit; 0: they take places of `concurrency`
 
 
 # A page is committed within a second of its last byte, the commit's own time included.

@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from .choices import ScopeMode
 from .urls import Url, UrlRules, canonical, host_key_of, site_of, with_plain_escapes
 
 if TYPE_CHECKING:
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 _SEED_RULES = UrlRules(max_length=65_536, drop_params=frozenset(), drop_prefixes=())
 MAX_GLOB_LENGTH = 2048  # as long as a URL
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
-
-
-class ScopeMode(StrEnum):
-    """The distance from its seeds that a crawl may go."""
-
-    HOST = "host"
-    SITE = "site"
-    PREFIX = "prefix"
-    ANY = "any"
 
 
 class SkipReason(StrEnum):

@@ -26,10 +26,6 @@ from .urls import canonical
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CT_URL = "https://crt.sh/?q=%25.{site}&output=json"
-COMMONCRAWL_URL = (
-    "https://index.commoncrawl.org/CC-MAIN-2026-43-index?url=*.{site}/*&output=json&fl=url"
-)
 MAX_FOUND = 50_000  # URLs taken from one answer: as many as one sitemap may list
 MAX_HOSTS = 1000  # hosts taken from one answer: a large university has as many
 

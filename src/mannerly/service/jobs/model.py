@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 
 from mannerly.crawler.inspection.hosts import host_key
-from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.options.table import OPTIONS, main_name
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
@@ -37,8 +37,6 @@ MAX_AT_ONCE = 64  # requests to one host
 # Options of `crawl` that a request may set. The others are the operator's: they open the network,
 # write files, run code, take the machine, or turn pacing off.
 ALLOWED = tuple(name for name, option in OPTIONS.items() if option.for_jobs)
-# Options that can be changed while a job exists (`StoredCrawl.set`).
-CHANGEABLE = ("max_rate", "max_urls", "duration", "workers", "exclude")
 
 
 class FieldError(ValueError):
@@ -209,9 +207,9 @@ def settings_of(
         OptionError: an option is unknown or not allowed, or its value is wrong.
     """
     for name in options:
-        if name in ALLOWED:
+        if main_name(name) in ALLOWED:
             continue
-        if name in OPTIONS:
+        if main_name(name) in OPTIONS:
             raise OptionError(f"{name} is an option of the operator, not of a job")
         raise OptionError(f"{name} is not an option of a job{nearest(name, ALLOWED)}")
     own = KINDS[kind].settings

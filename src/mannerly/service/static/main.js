@@ -145,7 +145,7 @@ function numbers(n, elapsed) {
     ["Pages", rate(n.pages_s), "/s", `${rate(elapsed ? n.fetched / elapsed : 0)} on average`],
     ["Refused", share(n.refused, n.requests), "%", `${whole(n.refused)} of ${whole(n.requests)} requests`],
     ["Queue", whole(n.queue), "URLs", change],
-    ["In flight", whole(n.in_flight), n.workers ? `of ${whole(n.workers)}` : "", most ? `most ${whole(most)}, at ${minute(mostAt)}` : ""],
+    ["In flight", whole(n.in_flight), n.concurrency ? `of ${whole(n.concurrency)}` : "", most ? `most ${whole(most)}, at ${minute(mostAt)}` : ""],
     ["Latency, median", n.median_ms === null ? "–" : whole(n.median_ms), n.median_ms === null ? "" : "ms", n.high_ms === null ? "no answer in the last 10 s" : `95 % within ${whole(n.high_ms)} ms`],
     ["Fetched", whole(n.fetched), "pages", `${bytes(n.bytes)} in ${span(Math.floor(elapsed))}`],
   ];

@@ -71,9 +71,9 @@ async function addSeeds() {
 // name, label, what is used of it now, as text
 const LIMITS = [
   ["max_urls", "Pages", (live) => whole(live.numbers.fetched), whole], ["duration", "Time", (live) => span(live.elapsed_s), span],
-  ["max_rate", "Rate to one host", null, (value) => `at most ${rate(value)}/s`], ["workers", "Requests in flight", (live) => whole(live.numbers.in_flight), whole],
+  ["max_rate", "Rate to one host", null, (value) => `at most ${rate(value)}/s`], ["concurrency", "Requests in flight", (live) => whole(live.numbers.in_flight), whole],
 ];
-const UNITS = { max_urls: "pages", duration: "s", max_rate: "/s", workers: "requests" };
+const UNITS = { max_urls: "pages", duration: "s", max_rate: "/s", concurrency: "requests" };
 
 export function showLimits(live) { latest = live; if (!isChanging) limits(); }
 

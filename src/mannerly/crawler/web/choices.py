@@ -1,4 +1,4 @@
-"""The forms in which the content of a page can be exported. Cheap to import."""
+"""Words that options choose from. They stand apart so that options can be declared cheaply."""
 
 from __future__ import annotations
 
@@ -12,3 +12,12 @@ class Content(StrEnum):
     HTML = "html"  # the whole page, decoded
     TEXT = "text"  # its main part as plain text
     MARKDOWN = "markdown"  # its main part as Markdown
+
+
+class ScopeMode(StrEnum):
+    """The distance from its seeds that a crawl may go."""
+
+    HOST = "host"
+    SITE = "site"
+    PREFIX = "prefix"
+    ANY = "any"
