@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.crawler.fetch.tiny_proxy import proxy_to
-from tests.harness.commands import invoke
-
-import mannerly
+from tests.harness.commands import bare, invoke, run
 
 if TYPE_CHECKING:
     import socket
@@ -160,21 +155,12 @@ def test_login_is_not_on_the_process_list_of_children() -> None:
     """Workers get their settings through a pipe, and the command line of the operator may refer."""
     with RawServer(routes({"/": answer(b"x", "200 OK", HTML)})) as server:
         host = server.url().rstrip("/")
-        command = [
-            *(sys.executable, "-m", "mannerly", "crawl", server.url(), "--processes", "2"),
+        words = (
+            *("crawl", server.url(), "--processes", "2", "--delay", "5"),
             *("--auth", f"{host}=env:LOGIN", "--duration", "30", "--data-dir", "mine"),
-            *("--delay", "5", "--seeding-strategy", "none"),
-        ]
-        source = str(Path(mannerly.__file__).parents[1])
-        env = {
-            "PATH": os.defpath,
-            "HOME": str(Path.cwd()),
-            "PYTHONPATH": source,
-            "LOGIN": f"joe:{SECRET}",
-        }
-        done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=120, check=False
+            *("--seeding-strategy", "none"),
         )
+        done = run(*words, env=bare(Path.cwd()) | {"LOGIN": f"joe:{SECRET}"})
         heads = server.heads
 
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from tests.crawler.store.valkey_server import shared_url
-from tests.harness.commands import invoke
+from tests.harness.commands import invoke, run
 from tests.harness.sites import Request, serving
 from tests.harness.waiting import eventually
 
@@ -97,14 +97,14 @@ def site() -> Iterator[Site]:
 
 
 def crawl(site: Site, place: Path, **options: object) -> None:
-    with mannerly.Crawl(site.url, data_dir=place, politeness=PACE, **options) as run:  # type: ignore[arg-type]
-        run.start().wait(60)
+    with mannerly.Crawl(site.url, data_dir=place, politeness=PACE, **options) as crawling:  # type: ignore[arg-type]
+        crawling.start().wait(60)
 
 
 def recrawl(place: Path) -> dict[str, PageRecord]:
     """Recrawl as a program does; return the records by their paths."""
-    with mannerly.Crawl(data_dir=place) as run:
-        run.again().start().wait(60)
+    with mannerly.Crawl(data_dir=place) as crawling:
+        crawling.again().start().wait(60)
     return records(place)
 
 
@@ -294,8 +294,8 @@ def test_a_sitemap_that_lies_is_not_believed(site: Site, tmp_path: Path) -> None
 def test_pace_and_robots_are_kept(site: Site, tmp_path: Path) -> None:
     """What a host taught is not learned again, and its robots.txt is not asked for again."""
     place = tmp_path / "crawl"
-    with mannerly.Crawl(site.url, data_dir=place, start_rate=50, max_rate=100) as run:
-        run.start().wait(60)
+    with mannerly.Crawl(site.url, data_dir=place, start_rate=50, max_rate=100) as crawling:
+        crawling.start().wait(60)
     with mannerly.open(place) as stored:
         (before,) = stored.hosts()
     site.log.clear()
@@ -422,12 +422,6 @@ def test_a_lost_answer_of_a_first_crawl_leaves_its_page_new(site: Site, tmp_path
 SERVED = ("--delay", "0.001", "--strategy", "fixed", "--max-rate", "unlimited", "--quiet")
 
 
-def served(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command on a crawl in a server."""
-    command = [sys.executable, "-m", "mannerly", *(str(word) for word in words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.processes
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared: bool) -> None:
@@ -437,21 +431,21 @@ def test_a_crawl_in_a_server_is_recrawled(site: Site, tmp_path: Path, is_shared:
     segments = ["--segments", tmp_path / "shared"] if is_shared else []
     if is_shared:
         (tmp_path / "shared").mkdir()
-    first = served("crawl", site.url, "--redis-url", url, *where, *segments, *SERVED)
+    first = run("crawl", site.url, "--redis-url", url, *where, *segments, *SERVED)
     assert first.returncode == 0, first.stderr
     site.versions |= {"/p3": 2, "/p5": 2}
     site.asked()
 
     if is_shared:
         where[-1] = tmp_path / "two"
-    ran = served("recrawl", url, *where, *segments)
+    ran = run("recrawl", url, *where, *segments)
 
     assert ran.returncode == 0, ran.stderr
     assert "2 changed" in ran.stderr
     pages = [each for each in site.log if each[0] in site.versions]
     assert Counter(status for _, status, _ in pages) == {304: COUNT - 2, 200: 2}
     folder = tmp_path / ("shared" if is_shared else "one")
-    told = served("export", url, "--crawl", name, "--data-dir", folder, "--changed", "-o", "-")
+    told = run("export", url, "--crawl", name, "--data-dir", folder, "--changed", "-o", "-")
     assert told.returncode == 0, told.stderr
     found = {json.loads(line)["url"].removeprefix(site.url) for line in told.stdout.splitlines()}
     assert found >= {"/p3", "/p5"}
@@ -464,12 +458,12 @@ def test_a_recrawl_without_its_shared_storage_is_refused(site: Site, tmp_path: P
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
     (tmp_path / "shared").mkdir()
     where = ["--crawl", name, "--data-dir", tmp_path / "one", "--segments", tmp_path / "shared"]
-    served("crawl", site.url, "--redis-url", url, *where, *SERVED)
+    run("crawl", site.url, "--redis-url", url, *where, *SERVED)
     site.asked()
 
-    other = served("recrawl", url, "--crawl", name, "--data-dir", tmp_path / "two")
-    nameless = served("recrawl", url)
-    unknown = served("recrawl", url, "--crawl", "no-such-crawl")
+    other = run("recrawl", url, "--crawl", name, "--data-dir", tmp_path / "two")
+    nameless = run("recrawl", url)
+    unknown = run("recrawl", url, "--crawl", "no-such-crawl")
 
     assert (other.returncode, nameless.returncode, unknown.returncode) == (2, 2, 2)
     assert f"{COUNT + 1} records of pages are on shared storage" in other.stderr
@@ -485,16 +479,16 @@ def test_pages_of_another_worker_are_recrawled_in_full_and_compared_by_an_export
     """The record of each is on another machine: an export with both directories has the change."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
     one, two = (["--data-dir", tmp_path / each] for each in ("one", "two"))
-    served("crawl", site.url, "--redis-url", url, "--crawl", name, *one, *SERVED)
+    run("crawl", site.url, "--redis-url", url, "--crawl", name, *one, *SERVED)
     site.versions |= {"/p3": 2, "/p5": 2, "/p40": 1}
     site.statuses["/p7"] = 404
     site.asked()
 
-    ran = served("recrawl", url, "--crawl", name, *two)
+    ran = run("recrawl", url, "--crawl", name, *two)
 
     asked, log = Counter(path for path, _, _ in site.log if path in site.versions), site.log
     both, alone = (
-        served("export", url, "--crawl", name, *each, "-o", "-") for each in ((*one, *two), two)
+        run("export", url, "--crawl", name, *each, "-o", "-") for each in ((*one, *two), two)
     )
     assert ran.returncode == 0, ran.stderr
     assert f"{COUNT + 1} pages have their record on another machine" in ran.stderr
@@ -513,14 +507,14 @@ def test_a_recrawl_has_the_pages_of_max_urls_again(site: Site, tmp_path: Path) -
     """The first crawl has used them all; a joiner is not told to change what cannot be changed."""
     url, name = shared_url(), f"again-{uuid4().hex[:8]}"
     where = ["--crawl", name, "--data-dir", tmp_path / "one"]
-    served("crawl", site.url, "--redis-url", url, *where, *SERVED, "--max-urls", 5)
+    run("crawl", site.url, "--redis-url", url, *where, *SERVED, "--max-urls", 5)
     site.log.clear()
 
-    ran = served("recrawl", url, *where)
+    ran = run("recrawl", url, *where)
 
     asked = [path for path, _, _ in site.log if path in site.versions or path == "/"]
-    other = served("crawl", site.url, "--redis-url", url, *where, "--delay", 3)
-    reported = served("report", url, "--crawl", name, "-o", tmp_path / "report.html")
+    other = run("crawl", site.url, "--redis-url", url, *where, "--delay", 3)
+    reported = run("report", url, "--crawl", name, "-o", tmp_path / "report.html")
     assert ran.returncode == 0, ran.stderr
     assert len(asked) == len(set(asked)) == 5
     assert other.returncode == 2
@@ -539,10 +533,10 @@ def _changes(exported: subprocess.CompletedProcess[str], site: Site) -> dict[str
 def test_a_worker_is_recrawled_by_its_directory(site: Site, tmp_path: Path) -> None:
     """As `resume` joins its crawl again."""
     url, name, home = shared_url(), f"again-{uuid4().hex[:8]}", tmp_path / "one"
-    served("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", home, *SERVED)
+    run("crawl", site.url, "--redis-url", url, "--crawl", name, "--data-dir", home, *SERVED)
     site.asked()
 
-    ran = served("recrawl", home)
+    ran = run("recrawl", home)
 
     assert ran.returncode == 0, ran.stderr
     assert site.asked() == dict.fromkeys(site.versions, 1)

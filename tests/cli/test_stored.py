@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -20,7 +18,7 @@ from tests.exports.stored_example import (
     make_crawl,
     page,
 )
-from tests.harness.commands import invoke
+from tests.harness.commands import invoke, run
 
 from mannerly.crawler.control import HostForget, Pause, Unpause
 from mannerly.crawler.host_view import NO_ROBOTS, Doing, pack_doing
@@ -158,11 +156,8 @@ def test_summary_status_and_export_agree(tmp_path: Path) -> None:
     """A page is the same thing in all three, and a sitemap is none."""
     crawl = tmp_path / "crawl"
     with served():
-        command = [sys.executable, "-m", "mannerly", "crawl", SEEDS[0], "--data-dir", str(crawl)]
-        options = ["--max-urls=3", "--processes=1", "--json", "-q"]
-        done = subprocess.run(
-            [*command, *options], stdout=subprocess.PIPE, check=True, timeout=60, cwd=tmp_path
-        )
+        options = ("--max-urls=3", "--processes=1", "--json", "-q")
+        done = run("crawl", SEEDS[0], "--data-dir", crawl, *options, cwd=tmp_path)
 
     total = json.loads(invoke("status", crawl, "--json").stdout)["total"]
     exported = invoke("export", crawl, "-o", "-").stdout.splitlines()

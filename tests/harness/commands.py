@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 # The code under test, and whatever else this process was given (see tests/portability).
 SOURCE_PATH = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT / "src")])
+PYTHON = (sys.executable,)
 MANNERLY = (sys.executable, "-m", "mannerly")
 
 
@@ -49,8 +50,12 @@ def run(
     env: Mapping[str, str] | None = None,
     within_s: float = 2 * PATIENCE_S,
     program: tuple[str, ...] = MANNERLY,
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command, or another program, as a process until its end."""
+    """Run the command, or another program such as PYTHON, as a process until its end.
+
+    `options` are further arguments of `subprocess.run`.
+    """
     return subprocess.run(
         [*program, *map(str, words)],
         cwd=cwd,
@@ -59,6 +64,7 @@ def run(
         text=True,
         timeout=within_s,
         check=False,
+        **options,
     )
 
 

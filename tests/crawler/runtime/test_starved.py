@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages
 from tests.crawler.shard.shard_world import ShardWorld, brisk
-from tests.harness.commands import ROOT, SOURCE_PATH
+from tests.harness.commands import PYTHON, ROOT, SOURCE_PATH, environment, run
 from tests.harness.waiting import eventually
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
@@ -74,15 +74,8 @@ def test_few_descriptors_mean_fewer_requests_at_once(processes: str, tmp_path: P
     """The crawl says so, does not hang, and is complete."""
     with DemoWeb(plain_sites(20, pages=6)) as web:
         words = ["--processes", processes, "--data-dir", str(tmp_path / "crawl")]
-        done = subprocess.run(
-            [sys.executable, "-m", "mannerly", *COMMAND, *words, *web.seeds()],
-            env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48)),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        few = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (48, 48))
+        done = run(*COMMAND, *words, *web.seeds(), preexec_fn=few)
 
         assert done.returncode == 0, done.stderr
         assert "only 48 files may be open at once" in done.stderr
@@ -96,14 +89,9 @@ def test_a_lack_of_memory_is_no_error_of_a_page(tmp_path: Path) -> None:
     big = Site(name="big", pages=2, size=9_000_000, disallow=())
     with DemoWeb([*plain_sites(4, pages=10), big]) as web:
         order = json.dumps([3, web.seeds(), str(tmp_path / "crawl")])
-        done = subprocess.run(
-            [sys.executable, "-c", SHORT_OF_MEMORY, order],
-            env=os.environ | {"PYTHONPATH": f"{SOURCE_PATH}{os.pathsep}{ROOT}"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        path = f"{SOURCE_PATH}{os.pathsep}{ROOT}"
+        words = ("-c", SHORT_OF_MEMORY, order)
+        done = run(*words, program=PYTHON, env=environment(PYTHONPATH=path))
         left = kept(tmp_path / "crawl")
 
         assert done.returncode == 0, done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.runtime.harness import Crawler, is_still, kept, modest, page_requests, real_pages
-from tests.harness.commands import ROOT, SOURCE_PATH
+from tests.harness.commands import PYTHON, ROOT, environment, run
 from tests.harness.waiting import eventually
 
 from mannerly.crawler.crawl import run_crawl as crawl
@@ -46,16 +44,7 @@ TRAP = "raise SystemExit('a file of the working directory was imported')"
 
 def ran(command: Sequence[str], directory: Path, **options: object) -> str:
     """Run Python in a directory; return what it printed."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=directory,
-        env=os.environ | {"PYTHONPATH": SOURCE_PATH},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        **options,  # type: ignore[call-overload]
-    )
+    done = run(*command, program=PYTHON, cwd=directory, **options)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 
@@ -135,15 +124,8 @@ def test_what_other_systems_lack_is_not_needed(lack: str, tmp_path: Path) -> Non
     path = os.pathsep.join([str(tmp_path / "site"), str(ROOT / "src")])
 
     with DemoWeb(plain_sites(2, pages=3)) as web:
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(seeds=web.seeds())],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        words = ("-c", PROGRAM.format(seeds=web.seeds()))
+        done = run(*words, program=PYTHON, cwd=tmp_path, env=environment(PYTHONPATH=path))
 
     assert done.stdout.split() == ["finished", "6"], done.stderr
     assert done.stderr.split() == ["poor"] * 3, "this process and two workers"

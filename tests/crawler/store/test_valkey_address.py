@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.store.valkey_server import LocalServer, new_location
+from tests.harness.commands import environment, run
 from tests.harness.programs import program
 from tests.harness.sites import free_port
 
@@ -176,12 +174,12 @@ def test_the_doctor_says_what_is_wrong_with_a_server() -> None:
 def test_the_doctors_command_has_exit_codes() -> None:
     """0 fit, 1 not fit, 5 or 4 not reachable; JSON on request."""
     with LocalServer("--appendonly", "yes") as server:
-        command = [sys.executable, "-m", "mannerly", "doctor", server.url, "--json"]
-        fit = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = ("doctor", server.url, "--json")
+        fit = run(*command)
         with server.client() as client:
             client.config_set("maxmemory-policy", "allkeys-lru")
-        unfit = subprocess.run(command, capture_output=True, text=True, check=False)
-    away = subprocess.run(command, capture_output=True, text=True, check=False)
+        unfit = run(*command)
+    away = run(*command)
 
     assert (fit.returncode, unfit.returncode) == (0, 1)
     assert away.returncode in (4, 5)
@@ -317,17 +315,8 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
 def test_the_doctor_does_not_print_the_password() -> None:
     """It connects with the one of the environment."""
     with LocalServer("--requirepass", SECRET) as server:
-        environ = {
-            **os.environ,
-            "MANNERLY_REDIS_URL": f"redis://:{SECRET}@127.0.0.1:{server.port}/0",
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "mannerly", "doctor", server.url],
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        url = f"redis://:{SECRET}@127.0.0.1:{server.port}/0"
+        done = run("doctor", server.url, env=environment(MANNERLY_REDIS_URL=url))
 
     assert SECRET not in done.stdout + done.stderr
     assert "protection" in done.stdout
