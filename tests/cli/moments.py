@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.crawler.views import a_view, named
+from tests.crawler.views import a_view, a_wait, named
 
 from mannerly.cli.block import block
 from mannerly.cli.host_table import host_table, legend
@@ -112,7 +112,7 @@ def _stats(**changes: object) -> Stats:
         "bytes": 12_400_000_000,
         "hosts_known": 40,
         "hosts_given_up": 2,
-        "waits": Waits(pace=20, busy=4, asked_to_wait=3, backing_off=2, paused=1, next_in_s=0.1),
+        "waits": a_wait(pace=20, busy=4, next_in_s=0.1, asked_to_wait=3, backing_off=2, paused=1),
         "host_views": [HANDBOOK, SHOP, ARCHIVE],
         "latencies": latencies(),
         "latest_url": "https://archive.statistics-office.example.com/tables/2019/population.html",
@@ -121,7 +121,7 @@ def _stats(**changes: object) -> Stats:
 
 
 def _waiting() -> Stats:
-    waits = Waits(asked_to_wait=3, paused=1, next_in_s=41.0)
+    waits = a_wait(next_in_s=41.0, asked_to_wait=3, paused=1)
     name = "cdn-assets-storage.example.net"
     cdn = named(HANDBOOK, name, next_in_s=125.0, retry_after_s=300.0, queued=900)
     return _stats(
@@ -131,7 +131,7 @@ def _waiting() -> Stats:
 
 def _refused() -> Stats:
     shop = SHOP._replace(problem="403", times=11, next_in_s=720.0, failing_s=38 * 60.0)
-    waits = Waits(backing_off=4, next_in_s=720.0)
+    waits = a_wait(next_in_s=720.0, backing_off=4)
     host_views = [shop, TICKETS._replace(failing_s=30 * 60.0)]
     changes = {"fetched": 397_410, "queued": 12_413, "in_flight": 0, "throttles": 7_904}
     return _stats(waits=waits, host_views=host_views, **changes)
@@ -185,7 +185,12 @@ MOMENTS: dict[str, Live] = {
     ),
     "paused-host": Live(
         CrawlState.PAUSED,
-        _stats(in_flight=0, queued=1_870, waits=Waits(paused=1), host_views=[RECIPES]),
+        _stats(
+            in_flight=0,
+            queued=1_870,
+            waits=a_wait(paused=1),
+            host_views=[RECIPES],
+        ),
         2 * HOURS + 840,
         0.0,
         38.0,

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from tests.crawler.views import a_view
+from tests.crawler.views import a_view, a_wait
 
 from mannerly.cli.block import block
 from mannerly.cli.event_log import ORDINARY, EventLog
@@ -34,7 +34,7 @@ BUSY = Stats(
     throttles=2,
     failed=Counter(timeout=3),
     hosts_known=18,
-    waits=Waits(ready=3, pace=12, asked_to_wait=2, backing_off=1, next_in_s=0.4),
+    waits=a_wait(ready=3, pace=12, next_in_s=0.4, asked_to_wait=2, backing_off=1),
 )
 ASKED = a_view("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
 
@@ -69,18 +69,24 @@ def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
     [
         (Stats(in_flight=1), CrawlState.STARTING),
         (BUSY, CrawlState.RUNNING),
-        (Stats(fetched=1, waits=Waits(asked_to_wait=1, next_in_s=60.0)), CrawlState.WAITING),
+        (
+            Stats(
+                fetched=1,
+                waits=a_wait(next_in_s=60.0, asked_to_wait=1),
+            ),
+            CrawlState.WAITING,
+        ),
         (Stats(in_flight=1, oldest=OldestRequest(5.0, 20.0, 2, 3)), CrawlState.WAITING),
         (
             Stats(
-                waits=Waits(backing_off=1, next_in_s=60.0),
+                waits=a_wait(next_in_s=60.0, backing_off=1),
                 host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
             ),
             CrawlState.REFUSED,
         ),
         (
             Stats(
-                waits=Waits(backing_off=1, next_in_s=60.0),
+                waits=a_wait(next_in_s=60.0, backing_off=1),
                 host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
             ),
             CrawlState.WAITING,
@@ -112,7 +118,7 @@ def test_a_worker_that_has_nothing_to_fetch_says_what_it_waits_for() -> None:
 def test_a_wait_ends_with_the_next_page() -> None:
     """Not three seconds before it, when the countdown is almost over."""
     meter = Meter()
-    waits = [Waits(asked_to_wait=1, next_in_s=left_s) for left_s in (60.0, 2.0)]
+    waits = [a_wait(next_in_s=left_s, asked_to_wait=1) for left_s in (60.0, 2.0)]
     long, short = (meter.update(Stats(fetched=7, waits=each), 90.0) for each in waits)
     after = meter.update(Stats(fetched=8, waits=waits[1]), 95.0)
 
@@ -122,7 +128,11 @@ def test_a_wait_ends_with_the_next_page() -> None:
 
 def test_hosts_are_counted_once() -> None:
     """Those without a queue are done, unless they were given up."""
-    stats = Stats(hosts_known=10, hosts_given_up=2, waits=Waits(pace=3, paused=1))
+    stats = Stats(
+        hosts_known=10,
+        hosts_given_up=2,
+        waits=a_wait(pace=3, paused=1),
+    )
 
     counts = Meter().update(stats, 1.0).counts
 
@@ -142,7 +152,10 @@ def test_hosts_are_counted_once() -> None:
             {"reason": "answer", "waited_s": 14, "timeout_s": 20, "attempt": 2, "attempts": 3},
         ),
         (
-            Stats(waits=Waits(asked_to_wait=1, next_in_s=60.0), host_views=[ASKED]),
+            Stats(
+                waits=a_wait(next_in_s=60.0, asked_to_wait=1),
+                host_views=[ASKED],
+            ),
             {"next_host": "a.example", "next_in_s": 60.0, "reason": "retry_after"},
         ),
         (Stats(waits=Waits(pace=1, next_in_s=9.0)), {"next_in_s": 9.0, "reason": "pace"}),
@@ -164,7 +177,7 @@ def test_progress_is_a_log_without_a_terminal(
     """A line an interval, one at once for a change of state, and no escape sequence."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    waiting = Stats(fetched=1207, waits=Waits(asked_to_wait=1, next_in_s=60.0))
+    waiting = Stats(fetched=1207, waits=a_wait(next_in_s=60.0, asked_to_wait=1))
 
     with Progress(log_format=log_format, log_interval_s=10) as progress:
         for elapsed_s in (0.25, 9.0, 10.0, 10.25):

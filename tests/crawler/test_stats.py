@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, get_args
 
 import pytest
-from tests.crawler.views import a_view
+from tests.crawler.views import a_view, a_wait
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
@@ -202,7 +202,7 @@ def test_the_latest_measurement_of_every_shard_counts() -> None:
 
     assert (stats.in_flight, stats.queued, stats.undelivered) == (3, 30, 2)
     assert (stats.hosts, stats.hosts_known) == (10, 12)
-    assert stats.waits == Waits(ready=2, pace=2, busy=2, paused=2, other=2, next_in_s=1.5)
+    assert stats.waits == a_wait(ready=2, pace=2, busy=2, other=2, next_in_s=1.5, paused=2)
 
 
 def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
@@ -217,15 +217,15 @@ def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
 
     waits = waits_of(HostPlaces(90, 40, 5, 30, waiting, 3, 1, 7, 2.0))
 
-    assert waits == Waits(
+    assert waits == a_wait(
         ready=5,
         pace=30 - 5 - 14,
-        asked_to_wait=4,
-        backing_off=8 + 2,
         busy=3,
-        paused=1,
         other=7,
         next_in_s=2.0,
+        asked_to_wait=4,
+        backing_off=8 + 2,
+        paused=1,
     )
     assert waits.fetching == 5 + 11 + 3 + 7
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from mannerly.crawler.host_view import HostStatus, HostView
+from mannerly.crawler.host_view import NOT_FETCHING, HostStatus, HostView
 from mannerly.crawler.model import HostRecord
+from mannerly.crawler.stats import Waits
 
 
 def a_view(
@@ -27,3 +29,9 @@ def a_view(
 def named(view: HostView, host: str, **fields: Any) -> HostView:
     """Return another host that is seen as this one, but for some fields."""
     return view._replace(record=view.record._replace(host=host), **fields)
+
+
+def a_wait(**counts: Any) -> Waits:
+    """Return how many hosts wait for what: by the fields of `Waits` and the names of states."""
+    states = {HostStatus(name): counts.pop(name) for name in list(counts) if name in NOT_FETCHING}
+    return Waits(**counts, states=Counter(states))

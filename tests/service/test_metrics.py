@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.crawler.views import a_view
+from tests.crawler.views import a_view, a_wait
 from tests.harness.programs import program
 
 from mannerly.crawler.host_view import HostStatus
-from mannerly.crawler.stats import Latencies, Stats, Waits
+from mannerly.crawler.stats import Latencies, Stats
 from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.live.meter import Limits, limits_of
 from mannerly.service.limit_use import LimitUse, added_up, limit_uses
@@ -56,7 +56,7 @@ def busy() -> Stats:
         audited=40,
         queued=9,
         in_flight=3,
-        waits=Waits(asked_to_wait=3),
+        waits=a_wait(asked_to_wait=3),
         latencies=times(0.02, 0.02, 3.0),
         commits=times(0.004),
         fleet=FleetFigures(leases=32),

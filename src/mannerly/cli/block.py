@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.host_words import state_words
 from mannerly.live.meter import CrawlState
 from mannerly.live.sentence import ahead, doing
@@ -44,10 +43,8 @@ _STATES = {
     CrawlState.STOPPING: ("■", Tone.WAITING),
 }
 # When there is no room for all, what needs a look stays.
-_PRIORITY = (
-    *(HostStatus.FETCHING, HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.GIVEN_UP),
-    *(HostStatus.SHARED, HostStatus.PAUSED, HostStatus.WAITING, HostStatus.DONE),
-)
+_LAST = (Tone.PLAIN, Tone.DONE)
+_PRIORITY = sorted(GLYPHS, key=lambda state: GLYPHS[state][1] in _LAST)
 
 
 def block(live: Live, look: Look, location: str | None = None) -> list[str]:

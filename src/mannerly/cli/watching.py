@@ -16,10 +16,11 @@ import select
 import signal
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.host_view import HostStatus
+from mannerly.crawler.host_view import NOT_FETCHING, HostStatus
 from mannerly.crawler.stats import Stats, Waits
 from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
@@ -31,7 +32,6 @@ from .screen import Keys
 from .terminal import safe_term
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
     from types import FrameType
 
@@ -195,11 +195,7 @@ class _StoredMeter:
         self._before = pages if self._before is None else self._before
         waits = Waits(
             pace=counts[HostStatus.FETCHING],
-            asked_to_wait=counts[HostStatus.ASKED_TO_WAIT],
-            backing_off=counts[HostStatus.BACKING_OFF],
-            paused=counts[HostStatus.PAUSED],
-            shared=counts[HostStatus.SHARED],
-            waiting=counts[HostStatus.WAITING],
+            states=Counter({state: counts[state] for state in NOT_FETCHING}),
             next_in_s=min((each.next_in_s for each in hosts if each.next_in_s), default=None),
         )
         stats = Stats(

@@ -53,6 +53,10 @@ _STATUS_OF: dict[str, HostStatus] = {
     Reason.PAUSED: HostStatus.PAUSED,
 }  # with any other reason a host is fetching
 
+NOT_FETCHING = (
+    *(HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.SHARED, HostStatus.PAUSED),
+    HostStatus.WAITING,
+)  # of the hosts that have something queued
 BACK = (HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)  # such a host comes back at an instant
 WITHOUT_INSTANT = (HostStatus.PAUSED, HostStatus.SHARED, HostStatus.GIVEN_UP, HostStatus.DONE)
 

@@ -15,7 +15,7 @@ from mannerly.crawler.web.caches import CacheState
 
 if TYPE_CHECKING:
     from mannerly.crawler import events as told
-    from mannerly.crawler.host_view import HostView
+    from mannerly.crawler.host_view import HostStatus, HostView
     from mannerly.crawler.store.fleet import FleetFigures
 
 # Hosts whose refusals and latency are counted for the summary; patterns that are held back.
@@ -47,24 +47,18 @@ class HostTally:
             self.asked_gap_s = other.asked_gap_s
 
 
-HOST_WAITS = (
-    *("ready", "pace", "asked_to_wait", "backing_off", "busy", "paused", "shared", "other"),
-)
+FETCHING_BY = ("ready", "pace", "busy", "other")  # the counts of hosts that are fetching
 
 
 @dataclass(slots=True)
 class Waits:
-    """The number of hosts by what they wait for."""
+    """The number of hosts that have something queued, by what they wait for."""
 
     ready: int = 0
     pace: int = 0
-    asked_to_wait: int = 0  # by Retry-After
-    backing_off: int = 0  # after refusals or failures
-    busy: int = 0
-    paused: int = 0
-    shared: int = 0  # another crawl is sending to them
-    other: int = 0
-    waiting: int = 0  # the crawl does not run
+    busy: int = 0  # as many requests under way as the host takes
+    other: int = 0  # for their robots.txt, or for a place in the scheduler
+    states: Counter[HostStatus] = field(default_factory=Counter)  # of those that are not fetching
     next_in_s: float | None = None
 
     @property
@@ -72,10 +66,16 @@ class Waits:
         """Return how many hosts are asked as often as their pace allows."""
         return self.ready + self.pace + self.busy + self.other
 
+    @property
+    def active(self) -> int:
+        """Return how many hosts these are."""
+        return self.fetching + self.states.total()
+
     def add(self, other: Waits) -> None:
         """Add another shard's counts; the next instant is the earlier one."""
-        for name in HOST_WAITS:
+        for name in FETCHING_BY:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.states.update(other.states)
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
 

@@ -275,17 +275,15 @@ def waits_of(places: HostPlaces) -> Waits:
     # Only hosts that were asked too early have a reason; all others wait for their next slot.
     paced = places.heaped - places.ready - sum(waiting.values())
     paced += sum(waiting.get(reason, 0) for reason in PACED)
-    states = Counter[HostStatus]()
+    states = Counter({HostStatus.PAUSED: places.paused})
     for reason, count in waiting.items():
         states[status_of(reason)] += count
+    del states[HostStatus.FETCHING]
     return Waits(
         ready=places.ready,
         pace=max(0, paced),
-        asked_to_wait=states[HostStatus.ASKED_TO_WAIT],
-        backing_off=states[HostStatus.BACKING_OFF],
         busy=places.busy,
-        paused=places.paused,
-        shared=states[HostStatus.SHARED],
         other=places.other,
+        states=+states,
         next_in_s=places.next_in_s,
     )

@@ -14,13 +14,12 @@ still grow. With --max-urls or --duration the end is known, and the bar runs to 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from enum import StrEnum
 from math import inf, isinf
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.host_view import BACK, HostStatus
-from mannerly.crawler.stats import Waits
 
 if TYPE_CHECKING:
     from mannerly.crawler.host_view import HostView
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 WINDOW_S = 10.0  # the speed is the mean over this time: longer than most delays of a host
 LONG_S = 3.0  # a wait of this length is said
+_REASONS = {HostStatus.ASKED_TO_WAIT: "retry_after", HostStatus.SHARED: "in_use"}
 _REFUSALS = ("401", "403", "429", "503")
 
 
@@ -99,19 +99,12 @@ class Live(NamedTuple):
     def counts(self) -> dict[HostStatus, int]:
         """Return the number of hosts by state."""
         stats, waits = self.stats, self.stats.waits
-        active = _active(waits)
+        states = Counter({HostStatus.FETCHING: waits.fetching, **waits.states})
         if stats.is_paused:  # nothing is sent to any of them, whatever each of them waited for
-            waits = Waits(paused=active)
-        return {
-            HostStatus.FETCHING: waits.fetching,
-            HostStatus.ASKED_TO_WAIT: waits.asked_to_wait,
-            HostStatus.BACKING_OFF: waits.backing_off,
-            HostStatus.SHARED: waits.shared,
-            HostStatus.PAUSED: waits.paused,
-            HostStatus.WAITING: waits.waiting,
-            HostStatus.GIVEN_UP: stats.hosts_given_up,
-            HostStatus.DONE: max(0, stats.hosts_known - active - stats.hosts_given_up),
-        }
+            states = Counter({HostStatus.PAUSED: waits.active})
+        states[HostStatus.GIVEN_UP] = stats.hosts_given_up
+        states[HostStatus.DONE] = max(0, stats.hosts_known - waits.active - stats.hosts_given_up)
+        return {state: states[state] for state in HostStatus}
 
     @property
     def hosts(self) -> int:
@@ -206,20 +199,16 @@ class Meter:
         return self._pages_waiting is not None
 
 
-def _active(waits: Waits) -> int:
-    waiting = waits.asked_to_wait + waits.backing_off + waits.shared + waits.paused + waits.waiting
-    return waits.fetching + waiting
-
-
 def is_left_to_paused_hosts(stats: Stats) -> bool:
     """Return whether every host that has work left was paused by the operator."""
     waits = stats.waits
-    return waits.paused > 0 and waits.paused == _active(waits) and not stats.in_flight
+    return 0 < waits.states[HostStatus.PAUSED] == waits.active and not stats.in_flight
 
 
 def _why(stats: Stats) -> CrawlState:
     waits = stats.waits
-    if not waits.backing_off or waits.fetching or waits.asked_to_wait or stats.in_flight:
+    is_refused = waits.states[HostStatus.BACKING_OFF] and not waits.states[HostStatus.ASKED_TO_WAIT]
+    if not is_refused or waits.fetching or stats.in_flight:
         return CrawlState.WAITING
     problems = [host.problem for host in stats.host_views if host.state is HostStatus.BACKING_OFF]
     is_refusal = any(problem in _REFUSALS for problem in problems)
@@ -288,13 +277,10 @@ def reason_word(stats: Stats) -> str:
     """Return what most of the hosts wait for, in one word."""
     waits = stats.waits
     words = (
-        (waits.asked_to_wait, "retry_after"),
-        (waits.backing_off, "backing_off"),
-        (waits.shared, "in_use"),
+        *((count, _REASONS.get(state, state.value)) for state, count in waits.states.items()),
         (waits.ready + waits.pace, "pace"),
         (waits.busy, "in_flight"),
         (waits.other, "robots_txt"),
-        (waits.paused, "paused"),
     )
     count, word = max(words, key=lambda pair: pair[0])
     return word if count else "nothing_due" if stats.queued else "nothing_queued"

@@ -6,6 +6,7 @@ out. `ahead` returns one sentence. Names of hosts pass through `name`, which may
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.host_view import NO_ROBOTS, HostStatus
@@ -80,24 +81,25 @@ def _paused(live: Live, name: Callable[[str], str]) -> str:
     if stats.is_paused:
         return "by you: nothing is sent"
     hosts = [host.host for host in stats.host_views if host.state is HostStatus.PAUSED]
-    if stats.waits.paused == 1 and len(hosts) == 1:
+    paused = stats.waits.states[HostStatus.PAUSED]
+    if paused == 1 and len(hosts) == 1:
         return f"you paused {name(hosts[0])}, the only host left"
-    return f"you paused all {many(stats.waits.paused, 'host')} that have URLs left"
+    return f"you paused all {many(paused, 'host')} that have URLs left"
 
 
 def _waiting(live: Live, name: Callable[[str], str]) -> str:
     waits, back, when = live.stats.waits, live.back, _when(live)
-    if waits.asked_to_wait and not waits.fetching:
-        if waits.asked_to_wait == 1 and back:
+    states = Counter[HostStatus]() if waits.fetching else waits.states
+    if asked := states[HostStatus.ASKED_TO_WAIT]:
+        if asked == 1 and back:
             return f"{name(back[0].host)} asked us to come back {when}"
-        hosts = many(waits.asked_to_wait, "host")
-        return f"{hosts} asked us to come back, the next one {when}"
-    if waits.backing_off and not waits.fetching:
+        return f"{many(asked, 'host')} asked us to come back, the next one {when}"
+    if failing := states[HostStatus.BACKING_OFF]:
         if back and all(host.problem == NO_ROBOTS for host in back):
-            hosts = name(back[0].host) if waits.backing_off == 1 else "the hosts that are left"
+            hosts = name(back[0].host) if failing == 1 else "the hosts that are left"
             return f"the robots.txt of {hosts} is unreachable; the next try {when}"
         return f"{_left(live, 'fails', 'fail', name)}; the next try {when}"
-    if waits.shared and not waits.fetching:
+    if states[HostStatus.SHARED]:
         return in_use(live, name)
     if reason_word(live.stats) == "robots_txt":
         return f"the robots.txt of {_hosts(live, name)} is asked for"
@@ -109,7 +111,7 @@ def in_use(live: Live, name: Callable[[str], str]) -> str:
     waiting = [host for host in live.stats.host_views if host.state is HostStatus.SHARED]
     holders = {host.held_by for host in waiting if host.held_by}
     by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
-    count = live.stats.waits.shared
+    count = live.stats.waits.states[HostStatus.SHARED]
     if count == 1 and waiting:
         return f"{name(waiting[0].host)} is in use by {by}"
     return f"{many(count, 'host')} are in use by {by}"
@@ -123,7 +125,7 @@ def _hosts(live: Live, name: Callable[[str], str]) -> str:
 
 
 def _left(live: Live, one: str, more: str, name: Callable[[str], str]) -> str:
-    count = live.stats.waits.backing_off
+    count = live.stats.waits.states[HostStatus.BACKING_OFF]
     if count == 1 and live.back:
         return f"{name(live.back[0].host)} {one}"
     return f"all {count:,} hosts left {more}"
@@ -142,7 +144,7 @@ def _who(live: Live, name: Callable[[str], str]) -> str:
 
 
 def _asked(live: Live) -> list[str]:
-    count, back = live.stats.waits.asked_to_wait, live.back
+    count, back = live.stats.waits.states[HostStatus.ASKED_TO_WAIT], live.back
     if not count or not back:
         return []
     return [

@@ -19,7 +19,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from mannerly.crawler.stats import HOST_WAITS
+from mannerly.crawler.host_view import NOT_FETCHING
+from mannerly.crawler.stats import FETCHING_BY
 from mannerly.version import VERSION
 
 if TYPE_CHECKING:
@@ -204,8 +205,10 @@ def _host_counts(stats: Stats) -> Iterator[Metric]:
     hosts = GaugeMetricFamily(
         "mannerly_hosts", "Hosts with queued URLs, by what they do or wait for.", labels=["state"]
     )
-    for state in HOST_WAITS:
-        hosts.add_metric([state], getattr(stats.waits, state))
+    for name in FETCHING_BY:
+        hosts.add_metric([name], getattr(stats.waits, name))
+    for state in NOT_FETCHING:
+        hosts.add_metric([state.value], stats.waits.states[state])
     yield hosts
     yield GaugeMetricFamily(
         "mannerly_over_rate_hosts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
 from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.store import host_memory_location, is_in_server, name_of, open_host_memory
@@ -42,7 +43,7 @@ def join_others(settings: CrawlSettings, store: CrawlStore, clock: TimeSource) -
 
 def in_use(stats: Stats) -> str:
     """Return who sends to the hosts that are left, as far as that is known."""
-    count = stats.waits.shared
+    count = stats.waits.states[HostStatus.SHARED]
     holders = {each.held_by for each in stats.host_views if each.held_by}
     by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
     return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"

@@ -28,6 +28,7 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.fetch.curl import CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
+from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
 from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
 from mannerly.crawler.web.seeds import moved_seeds
@@ -381,7 +382,7 @@ class Worker:
         if self.engine.waits_for_program:
             ready = self.engine.undelivered
             return f"waiting for the program that reads the pages: {ready} ready"
-        if stats.waits.shared and not stats.waits.fetching:
+        if stats.waits.states[HostStatus.SHARED] and not stats.waits.fetching:
             return in_use(stats)
         next_in_s = stats.waits.next_in_s
         if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
