@@ -172,11 +172,12 @@ def look(crawl: CrawlStore) -> None:
     """Do what status, hosts, explain and export do."""
     settings_of(crawl.manifest)
     with view(crawl) as seen:
-        status_of(seen, now=time.time())
+        now = time.time()
+        status_of(seen, now=now)
         for sort in HostSort:
-            hosts.top_hosts(seen, sort, 9)
-        hosts.one_host(seen, "a.example")
-        explain.explain(seen, "https://a.example/later", now=time.time())
+            hosts.HostViews(seen, now=now).top(sort, 9)
+        hosts.one_host(seen, "a.example", now=now)
+        explain.explain(seen, "https://a.example/later", now=now)
         write_jsonl(map(page_row, seen.pages()), io.BytesIO())
         write_jsonl(map(skipped_row, [*seen.skipped(), *seen.given_up()]), io.BytesIO())
 

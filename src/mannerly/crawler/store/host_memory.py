@@ -79,6 +79,8 @@ STALE_S = 60.0  # without a name of the boot: an instant further ahead is from b
 UNREADABLE_WAIT_S = 60.0  # of a host whose wait cannot be read: it may have asked for one
 LONGEST_UNSURE_S = DAY_S  # of a wait from before a reboot: it may be over long since
 PRIVATE_LESSON_S = DAY_S  # how long a lesson of a loopback or private address is used
+KEPT_S = 90 * DAY_S  # a lesson that was not used for so long is removed
+SHORT_WAIT_S = 60.0  # a wait that is over by then, whatever the clocks show: it keeps no lesson
 
 
 class LeaseTimes(NamedTuple):

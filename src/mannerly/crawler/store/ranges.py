@@ -10,6 +10,7 @@ such as its URL, are not invented: without them it is damaged.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
@@ -94,13 +95,17 @@ def mend(values: Sequence[object], shape: type[R]) -> tuple[R, str]:
     return shape(**found), ", ".join(wrong)
 
 
-def decode_leniently(data: bytes) -> Any:
-    """Return a value of JSON that may hold infinite numbers, or ones too large for a float.
+def decoded(data: bytes, decode: Callable[[bytes], R], shape: type[R]) -> tuple[R, str]:
+    """Return a record of JSON with every field in range, and in words the fields that were not.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is no JSON, or a value without which there is no record has the wrong type.
     """
-    return json.loads(data)
+    with suppress(msgspec.MsgspecError):
+        record = decode(data)
+        if out_of_range(record) is None:
+            return record, ""
+    return mend(json.loads(data), shape)  # which also takes numbers that are infinite or too large
 
 
 def _in_range(value: object) -> object:

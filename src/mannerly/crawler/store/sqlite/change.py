@@ -35,7 +35,6 @@ from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
 from .bring_back import keep_order
 from .database import repair_advice
 from .inbox import encode_links
-from .kept import keep_answers
 from .reader import checked_entries
 from .schema import ENTRY, FAILED, HOST, PAGE, TOTALS, insert, update
 
@@ -88,6 +87,16 @@ _WRITE_TOTALS = update("totals", *TOTALS)
 _QUEUE_ORDER = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
 # What a page's row has of its record; by position, which takes a third of the time.
 _page_values = itemgetter(*map(PageRecord._fields.index, PAGE))
+
+_SEGMENT = """
+    INSERT INTO segments (name, length) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET length = excluded.length
+"""
+_KEPT = """
+    INSERT OR REPLACE INTO kept (seq, segment, start, length)
+    VALUES (?, (SELECT number FROM segments WHERE name = ?), ?, ?)
+"""
+_ITEMS = insert("items", "seq", "count", "items", "error", verb="INSERT OR REPLACE")
 
 Recorded: TypeAlias = dict[int, tuple[int, int, int]]
 """By seq: the kind of an earlier record, whether it failed, and the number of its elements."""
@@ -148,7 +157,7 @@ class Change:
         self._send(batch.outgoing)
         self._keep(batch)
         if batch.segments or batch.items:
-            keep_answers(self.database, batch)
+            self._keep_answers(batch)
         return applied
 
     def admit(self, room: int) -> list[Entry]:
@@ -367,6 +376,19 @@ class Change:
         self.database.executemany(_LISTED, [(*each, current) for each in batch.listed])
         votes = [(*counts, self.ids[host]) for host, counts in batch.lastmods.items()]
         self.database.executemany(_LASTMODS, votes)
+
+    def _keep_answers(self, batch: Batch) -> None:
+        """Write where answers are kept, and what pages were extracted to.
+
+        A batch that is offered again has the same places, so writing them twice changes nothing.
+        """
+        self.database.executemany(_SEGMENT, batch.segments.items())
+        self.database.executemany(_KEPT, [(seq, *place) for seq, place in batch.kept.items()])
+        rows = [
+            (seq, len(each.items), b"\n".join(each.items), each.error)
+            for seq, each in batch.items.items()
+        ]
+        self.database.executemany(_ITEMS, rows)
 
     def _key(self, entry: Entry) -> tuple[int, int, int]:
         return self.ids[entry.host], entry.priority, entry.seq

@@ -38,10 +38,9 @@ from mannerly.crawler.store.host_memory import (
 from mannerly.politeness.bounds import MOST, bounded
 
 from .database import Database
-from .host_format import create, explained
 from .host_journal import HostJournal
 from .host_rows import budget_of, is_of_boot, row_of
-from .host_tidying import FORGOTTEN_S, tidy
+from .host_upkeep import FORGOTTEN_S, create, explained, tidy
 from .known_hosts import KnownHosts
 from .schema import HOSTS
 

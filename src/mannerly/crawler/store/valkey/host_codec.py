@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mannerly.crawler.model import HostRecord, RobotsRecord
-from mannerly.crawler.store.ranges import decode_leniently, mend, out_of_range
+from mannerly.crawler.store.ranges import decoded, out_of_range
 
 from .packing import Poisoned, text_of
 
@@ -91,15 +91,11 @@ def unpacked_on_server(data: bytes, key: str, notes: Notes | None = None) -> Hos
     Raises:
         Poisoned: this is no record; the message names the key.
     """
-    with suppress(msgspec.MsgspecError):
-        record = _decode_host(data)
-        if out_of_range(record) is None:
-            return record
     try:
-        record, wrong = mend(decode_leniently(data), HostRecord)
+        record, wrong = decoded(data, _decode_host, HostRecord)
     except ValueError as error:
         raise Poisoned(f"a host's record in {key} is damaged ({error})") from None
-    if notes is not None:
+    if wrong and notes is not None:
         notes.add(f"{key}: {record.host}: {wrong}")
     return record
 

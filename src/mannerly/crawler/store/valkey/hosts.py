@@ -17,7 +17,6 @@ committed, and calls concern many hosts at once.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
@@ -26,7 +25,9 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.store.base import StoreBusy
 from mannerly.crawler.store.host_memory import (
     DAY_S,
+    KEPT_S,
     PRIVATE_LESSON_S,
+    SHORT_WAIT_S,
     UNREADABLE_WAIT_S,
     Holder,
     HostBudget,
@@ -35,7 +36,7 @@ from mannerly.crawler.store.host_memory import (
     is_private,
 )
 from mannerly.crawler.store.memory_hosts import DatedBudget, HostData, HostLease, MemoryHosts
-from mannerly.crawler.store.ranges import Notes, decode_leniently, mend, out_of_range
+from mannerly.crawler.store.ranges import Notes, decoded
 from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at run time
 
 from .address import parse
@@ -56,8 +57,6 @@ _BUDGETS, _LEASES, _HOLDERS, _WISHES = (HOSTS + name for name in ("b", "l", "h",
 _KEYS = (_BUDGETS, _LEASES, _HOLDERS, _WISHES)
 _RUNS = HOSTS + "run"
 _TRIES = 50  # of a change that others overtake
-_KEPT_S = 90 * DAY_S  # a lesson that was not used for so long is removed
-_SHORT_S = 60.0  # a wait that is over after so many days
 _OLD_CLOCK = "server"  # the boot of stamps that earlier releases have written
 
 
@@ -269,17 +268,14 @@ class ValkeyHosts:
 
     def _budget(self, host: str, value: bytes, now: Now) -> tuple[_Kept, bool]:
         """Return a budget, and whether it was sound: else it was mended, and is written so."""
-        with suppress(msgspec.MsgspecError):
-            known = _decode_budget(value)
-            if out_of_range(known) is None:
-                return known, True
         try:
-            known, wrong = mend(decode_leniently(value), _Kept)
+            known, wrong = decoded(value, _decode_budget, _Kept)
         except ValueError:
             stamp = self._server.ages.stamp(now.mono)
             known, wrong = _Kept(now.wall, stamp=stamp), "unreadable"
-        self._notes.add(f"{self.location}: {_BUDGETS}: {host}: {wrong}")
-        return known, False
+        if wrong:
+            self._notes.add(f"{self.location}: {_BUDGETS}: {host}: {wrong}")
+        return known, not wrong
 
     def _decoded(self, decode: Callable[[bytes], T], value: bytes, key: str) -> T | None:
         """Return a value; None for one that cannot be read, which the next change removes."""
@@ -358,8 +354,8 @@ class ValkeyHosts:
                 if not _is_text(value):
                     continue
                 host, (known, _) = name.decode(), self._budget(name.decode(), value, now)
-                kept_s = PRIVATE_LESSON_S if is_private(host) else _KEPT_S
-                if now.wall - known.at > kept_s and known.next_in_s <= _SHORT_S:
+                kept_s = PRIVATE_LESSON_S if is_private(host) else KEPT_S
+                if now.wall - known.at > kept_s and known.next_in_s <= SHORT_WAIT_S:
                     changes += (1, host, value.decode(), "")
             if changes:
                 self._server.call("hosts", _KEYS, {"changes": changes})
