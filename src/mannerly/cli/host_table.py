@@ -109,7 +109,9 @@ def _name(host: HostView, look: Look) -> str:
 def _next(host: HostView) -> str:
     if host.state in WITHOUT_INSTANT:
         return "–"
-    return span(host.next_in_s) if host.next_in_s and host.next_in_s >= 0.05 else "now"
+    if host.next_in_s and host.next_in_s >= 0.05:
+        return span(host.next_in_s)
+    return "–" if host.state is HostStatus.WAITING else "now"
 
 
 def _pace(host: HostView) -> str:

@@ -97,7 +97,8 @@ const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"
 
 function row(host) {
   const open = () => openHost(host.host), [shape, words] = hostState(host.state);
-  const next = host.next_in_s === null ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s);
+  const isIdle = host.next_in_s === null || (host.state === "waiting" && host.next_in_s < 0.05);
+  const next = isIdle ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s);
   const isQuiet = host.state === "done" || host.state === "given_up", isDue = next !== NONE && host.state !== "fetching"; // it waits, and says until when
   return h("tr", { "data-host": host.host, class: `${host.state}${openedHost() === host.host ? " open" : ""}`, tabindex: 0, "aria-selected": String(openedHost() === host.host),
     on: { click: open, keydown: (event) => { if (event.key === "Enter") { event.preventDefault(); open(); } } } },
