@@ -1,11 +1,12 @@
 """Measure what keeping bodies, links and items costs: CPU seconds a page, all at once on one core.
 
     python -m bench kept                  12 rounds, some minutes
-    python -m bench kept --rounds 4 --hosts 40
+    python -m bench kept --rounds 4 --hosts 40 --only kept
 
 plain      an ordinary crawl
 kept       --keep-bodies: every answer as it was received, in WARC segments
 links      --links: every link with its text
+both       the two of them
 extract    --extract with a function that returns nothing
 
 The server compresses its pages (nginx, gzip), as most servers do when they are asked to. The figure
@@ -40,6 +41,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "plain": (),
     "kept": ("--keep-bodies",),
     "links": ("--links",),
+    "both": ("--keep-bodies", "--links"),
     "extract": ("--extract", "nothing.py:extract"),
 }
 
@@ -62,9 +64,11 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
     parser = ArgumentParser(prog="python -m bench kept")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--hosts", type=int, default=200)
+    parser.add_argument("--only", choices=[way for way in WAYS if way != "plain"], action="append")
     given = parser.parse_args(list(options))
+    ways = ["plain", *(given.only or [way for way in WAYS if way != "plain"])]
     mine, theirs = two_cores()
-    costs: dict[str, list[float]] = {way: [] for way in WAYS}
+    costs: dict[str, list[float]] = {way: [] for way in ways}
     sizes: dict[str, float] = {}
     with (
         served(WebSpec(hosts=given.hosts), core=theirs, compressed=True) as web,
@@ -75,7 +79,7 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, float]]:
         seeds.write_text("\n".join(web.spec.homes()))
         for number in range(given.rounds):
             done = at_once(
-                {way: partial(crawl, way, seeds, place / f"{way}-{number}", mine) for way in WAYS}
+                {way: partial(crawl, way, seeds, place / f"{way}-{number}", mine) for way in ways}
             )
             for way, (microseconds, size) in done.items():
                 costs[way].append(microseconds)

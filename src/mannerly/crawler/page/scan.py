@@ -260,8 +260,9 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
     if codec in ASCII_CODECS and b"\0" not in body:
         found = _scanner_of_all().fields(body)
     if found is not None and not found.endswith(_ODD_OF_TWO):
-        fields = _decoded(found, codec).split("\0")
-        elements = _sorted("\0" + "\0".join(fields[1::2]), limit)
+        # Only every second field is for the crawl; the others need not be decoded.
+        fields = b"\0".join((b"", *found.split(b"\0")[1::2]))
+        elements = _sorted(_decoded(fields, codec), limit)
         if "template" not in elements.others or _COLUMN.search(body) is None:
             return elements._replace(kept=codec.encode() + found)
     from . import tree
