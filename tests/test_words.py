@@ -112,6 +112,14 @@ def test_documents_are_plain(page: Path) -> None:
     assert [f"{number}: {line}" for number, line in lines if UNCLEAR.search(line)] == []
 
 
+def test_unreleased_changes_fit_a_page() -> None:
+    """Users read what they notice, in at most 80 lines."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, unreleased, *_ = re.split(r"^## \[", changes, flags=re.MULTILINE)
+
+    assert len(unreleased.splitlines()) <= 80
+
+
 def test_public_classes_have_different_names() -> None:
     """One name, one meaning."""
     places = defaultdict(list)
