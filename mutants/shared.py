@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .model import Mutant
 
-_SHARED = "crawler/shard/shared.py"
+_SHARED = "crawler/shard/host_leases.py"
 _SHARD = "crawler/shard/shard.py"
 _CONTRACT = "crawler/store/host_memory.py"
 _FILE = "crawler/store/sqlite/host_file.py"
@@ -33,15 +33,15 @@ SHARED = (
         "send to a host that another crawl holds",
         "P4",
         _SHARED,
-        "            self._away.setdefault(key, _Away(now.mono))\n            self._politeness.lend(key, now=now.mono)\n",
-        "            self._away.setdefault(key, _Away(now.mono))\n",
+        "            self._politeness.lend(budget.key, now=now.mono)\n            self._hosts.touch(budget.members)\n",
+        "            self._hosts.touch(budget.members)\n",
         (_TURNS + "test_the_one_that_waits_says_for_whom",),
     ),
     Mutant(
         "hand over before the last answer",
         "P4",
         _SHARED,
-        "        done = [key for key in self._ending if self._in_flight(key) == 0]",
+        "        done = [each for each in self._ending if self._in_flight(each) == 0]",
         "        done = list(self._ending)",
         (_TURNS + "test_a_host_is_handed_over_when_its_requests_are_answered",),
     ),
@@ -57,7 +57,7 @@ SHARED = (
         "take over without the stored wait",
         "P4",
         _SHARED,
-        "        if budget.next_in_s > 0.0 and until > politeness.not_before(key):",
+        "        if told.next_in_s > 0.0 and until > politeness.not_before(key):",
         "        if False:",
         (_TURNS + "test_a_retry_after_outlives_the_crawl_that_got_it",),
     ),

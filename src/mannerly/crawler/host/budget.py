@@ -1,25 +1,43 @@
 """The budget of a politeness key: what the hosts of a group (`group_by`) share; mostly it is one.
 
 Its pace is in the politeness core, which stays alone with it. Here is what else there is one of for
-all its hosts: the audit of their spacing, the latest request, and whether they were given up.
+all its hosts: the audit of their spacing, the latest request, whether they were given up, and the
+lease, if other crawls may want them, too (`shard.host_leases`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .audit import SpacingAudit
 
 if TYPE_CHECKING:
+    from mannerly.crawler.store.host_memory import Holder
+    from mannerly.politeness.model import Instant
+
     from .audit import SpacingRule
     from .host import Host
     from .inflight import InFlight
 
 
+class Turn(NamedTuple):
+    """Its lease is held since `began`; so many requests had been made then."""
+
+    began: Instant
+    requests: int
+
+
+class Away(NamedTuple):
+    """Its lease is not held."""
+
+    ask_at: Instant
+    by: Holder | None = None  # who holds it, if it was asked for
+
+
 class Budget(SpacingAudit):
     """The budget that the hosts of one politeness key share."""
 
-    __slots__ = ("_first", "_others", "connecting", "given_up", "key")
+    __slots__ = ("_first", "_others", "connecting", "given_up", "key", "lease")
 
     def __init__(self, key: str, rule: SpacingRule) -> None:
         super().__init__(rule)
@@ -28,6 +46,7 @@ class Budget(SpacingAudit):
         self._others: list[Host] | None = None  # a list for each host would be a tenth of it
         self.connecting: InFlight | None = None  # the latest request, until it has left
         self.given_up: str | None = None  # why, also for hosts that are met later
+        self.lease: Turn | Away | None = None  # None: it was not asked for
 
     def __repr__(self) -> str:
         return f"<Budget {self.key}, {len(self.members)} hosts>"
@@ -57,7 +76,8 @@ class Budget(SpacingAudit):
             self._others.append(host)
 
     def part(self) -> list[Host]:
-        """Let all hosts go, and return them."""
+        """Let all hosts go, and return them; nothing but the lease stays."""
         members = self.members
-        self._first = self._others = None
+        self._first = self._others = self.connecting = self.given_up = None
+        self.forget()
         return members

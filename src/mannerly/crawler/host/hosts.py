@@ -65,7 +65,7 @@ class Hosts:
 
     @property
     def budgets(self) -> Collection[Budget]:
-        """Return the budgets of the known hosts."""
+        """Return the budgets of the known hosts, and those with a lease."""
         return self._budgets.values()
 
     @property
@@ -116,7 +116,7 @@ class Hosts:
 
     def evict(self, key: str) -> None:
         """The politeness core has forgotten a key: its hosts are unknown again."""
-        budget = self._budgets.pop(key, None)
+        budget = self._budgets.get(key)
         for host in () if budget is None else budget.part():
             host.budget = None
             self.answered(host)
@@ -125,6 +125,13 @@ class Hosts:
             if host.counts is not None and not host.counts.is_changed:
                 host.counts = None
             self.release(host)
+        if budget is not None:
+            self.drop(budget)
+
+    def drop(self, budget: Budget) -> None:
+        """Drop a budget without hosts; one with a lease stays until that was given back."""
+        if budget.lease is None and not budget.members:
+            self._budgets.pop(budget.key, None)
 
     def release(self, host: Host) -> None:
         """Drop a host of which nothing is needed any more."""

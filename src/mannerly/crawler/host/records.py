@@ -50,7 +50,7 @@ def _see_nothing(_host: Host, _now: Now) -> Doing:
 class Sharing(Protocol):
     """The other crawls that may want the same hosts."""
 
-    def met(self, key: str, own_at: float, now: Now) -> None: ...
+    def met(self, budget: Budget, own_at: float, now: Now) -> None: ...
 
     def learned(self, lesson: Remembered) -> None: ...
 
@@ -89,9 +89,10 @@ class HostRecords:
 
     def recall(self, host: Host, now: Now) -> None:
         """Load what earlier runs learned about a host, at its first turn in this run."""
-        own_at = self._recall(host, self._hosts.join(host), now)
+        budget = self._hosts.join(host)
+        own_at = self._recall(host, budget, now)
         if self.shared is not None:
-            self.shared.met(self._hosts.key(host.name), own_at, now)
+            self.shared.met(budget, own_at, now)
 
     def _recall(self, host: Host, budget: Budget, now: Now) -> float:
         """Load a host's own record; return the wall time of what it says of the pace, or 0."""

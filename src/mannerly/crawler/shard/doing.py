@@ -54,7 +54,7 @@ def doing_of(host: Host, parts: Parts, now: Now) -> Doing:
         times=health.bad_in_a_row if health is not None and is_bad else 0,
         retry_after_s=health.retry_after_s if health is not None and is_bad else None,
         failing_s=now.mono - health.bad_since if health is not None and is_bad else 0.0,
-        held_by="" if parts.shared is None else parts.shared.holder_of(host.name),
+        held_by="" if parts.shared is None else parts.shared.holder_of(host),
         p95_latency_s=seen.p95_latency_s,
         error_rate=seen.error_rate,
         tokens=seen.tokens,

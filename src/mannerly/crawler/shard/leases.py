@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.host_memory import Claimed, HostBudget, HostMemory
     from mannerly.politeness.model import Instant
 
-    from .shared import SharedHosts
+    from .host_leases import ShardLeases
 
 LOOK_S = 1.0  # between two looks at what others want
 TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
@@ -52,18 +52,18 @@ class Leases:
         self.times = memory.times
         self.take_mended = memory.take_mended
         self._names = (crawl, name, worker)
-        self._shards: list[SharedHosts] = []
+        self._shards: list[ShardLeases] = []
         self._left_over: list[HostBudget] = []  # of removed shards, to be given back
         self._next_beat = self._next_look = NEVER
         self._holder = self._join(now)
         self.trouble: str | None = None
         self.is_resting = False  # the crawl is paused: it wants no host
 
-    def add(self, shard: SharedHosts) -> None:
+    def add(self, shard: ShardLeases) -> None:
         """Include the hosts of a shard."""
         self._shards.append(shard)
 
-    def remove(self, shard: SharedHosts, now: Now) -> None:
+    def remove(self, shard: ShardLeases, now: Now) -> None:
         """Give the hosts of a shard back: this process does not own it any more."""
         self._shards.remove(shard)
         budgets = shard.last_words(now, all_of_them=True)

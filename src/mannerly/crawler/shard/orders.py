@@ -125,8 +125,8 @@ def _steer(
             _take_in_again(host, parts, now)
             politeness.unlearn(host)
             parts.records.unlearn(known, now)
-            if parts.shared is not None:
-                parts.shared.forget(politeness.key(host), now)
+            if parts.shared is not None and known.budget is not None:
+                parts.shared.forget(known.budget, now)
             for origin in (f"https://{host}", f"http://{host}"):
                 parts.forget_robots(origin)
     group = parts.hosts.of_key(parts.hosts.key(host))

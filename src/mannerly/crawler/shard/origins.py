@@ -26,14 +26,18 @@ if TYPE_CHECKING:
     from .parts import Parts
 
 
+def is_admitted(need: Need, parts: Parts, now: Now) -> bool:
+    """Return whether a host may be contacted now; if not, it is asked again when it may be."""
+    admitted_at = parts.admit(need.host, now)
+    if admitted_at > now.mono:
+        parts.frontier.wake(parts.hosts.get(need.host), now=now.mono, at=admitted_at)
+    return admitted_at <= now.mono
+
+
 def provide(need: Need, parts: Parts, now: Now) -> None:
     """Bring a host's record and an origin's rules into memory, or ask for the rules."""
     name, origin = need
     robots, frontier = parts.robots, parts.frontier
-    admitted_at = parts.admit(name, now)
-    if admitted_at > now.mono:
-        frontier.wake(parts.hosts.get(name), now=now.mono, at=admitted_at)
-        return
     host = parts.given_up.recall(name, parts, now)
     if robots.needs(origin, now.mono):
         # Rules that expired in memory are not loaded again: a record from a wall clock that was

@@ -31,10 +31,10 @@ from mannerly.politeness.events import Evicted, Retired
 from .doing import cause_of_retry, doing_of
 from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
+from .host_leases import ShardLeases
 from .lists import Lists
 from .recheck import Rechecks
 from .routes import Routes
-from .shared import SharedHosts
 from .sitemaps import SitemapQuota
 from .warming import Warming
 
@@ -89,7 +89,7 @@ class Parts:
     paces: OwnPaces  # of single hosts
     rechecks: Rechecks
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
-    shared: SharedHosts | None = None  # None: no other crawl can want these hosts
+    shared: ShardLeases | None = None  # None: no other crawl can want these hosts
     checks_only: bool = False  # no page is visited any more: only links are checked
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
@@ -285,6 +285,6 @@ def make_parts(
     if store.counts().round:
         parts.begin_round()
     if leases is not None:
-        parts.shared = SharedHosts(leases, politeness, parts.frontier, hosts)
+        parts.shared = ShardLeases(leases, politeness, parts.frontier, hosts)
         records.shared = parts.shared
     return parts

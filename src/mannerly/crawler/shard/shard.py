@@ -144,9 +144,10 @@ class Shard:
                 requests.append(self._request(flight))
             if not taken.unknown and not taken.refills:
                 break
-            if taken.unknown and self.parts.shared is not None:
-                self.parts.shared.claim([need.host for need in taken.unknown], now)
-            for need in taken.unknown:
+            needs = [each for each in taken.unknown if origins.is_admitted(each, self.parts, now)]
+            if needs and self.parts.shared is not None:
+                self.parts.shared.claim([need.host for need in needs], now)
+            for need in needs:
                 origins.provide(need, self.parts, now)
             for wanted in taken.refills:
                 entries = self.store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
