@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.fleet.fleet_world import Fleet, run
 from tests.crawler.store.sentinel_world import AT_ONCE, SentinelWorld
 from tests.crawler.store.valkey_server import LocalServer
+from tests.harness.waiting import eventually
 
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.processes
@@ -74,7 +74,7 @@ def test_a_replica_in_place_of_the_primary_is_named(web: DemoWeb, tmp_path: Path
             fleet.until_requests(HOSTS)
             with server.client() as client, other.client() as primary:
                 primary.replicaof("127.0.0.1", str(server.port))
-                _until(lambda: primary.info("replication")["master_link_status"] == "up")
+                eventually(lambda: primary.info("replication")["master_link_status"] == "up")
                 primary.replicaof("NO", "ONE")
                 client.replicaof("127.0.0.1", str(other.port))
 
@@ -95,10 +95,3 @@ def test_a_replica_in_place_of_the_primary_is_named(web: DemoWeb, tmp_path: Path
             assert promoted["state"] != "finished"
         finally:
             fleet.close()
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

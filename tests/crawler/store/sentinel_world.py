@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import redis
 from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.sites import free_port
+from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.crawler.fetch.certificates import Certificate
@@ -114,9 +114,9 @@ class SentinelWorld:
             self._stack.callback(sentinel.stop)
             self.sentinels.append(sentinel)
         others = f"slaves=1,sentinels={self._number}"
-        until(lambda: all(others in _plain(each.facts()) for each in self.sentinels))
+        eventually(lambda: all(others in _plain(each.facts()) for each in self.sentinels))
         with self.replica.client() as client:
-            until(lambda: client.info("replication")["master_link_status"] == "up")
+            eventually(lambda: client.info("replication")["master_link_status"] == "up")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,14 +131,7 @@ class SentinelWorld:
         """Kill the primary, and wait until the replica has its place."""
         self.primary.kill()
         with self.replica.client() as client:
-            until(lambda: client.info("replication")["role"] == "master")
-
-
-def until(condition) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the sentinels do not agree"
-        time.sleep(0.05)
+            eventually(lambda: client.info("replication")["role"] == "master")
 
 
 def _plain(facts: str) -> str:
