@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.views import a_view
 from tests.harness.commands import run
 
@@ -48,6 +49,7 @@ def test_figures_are_those_of_the_snapshot() -> None:
     assert seen[-1].p95_latency_s > 0.1
 
 
+@pytest.mark.processes
 def test_record_of_a_host_has_its_figures(tmp_path: Path) -> None:
     """`host show --json` prints them, and the API of a page tells the same."""
     location = str(tmp_path / "crawl")
