@@ -14,13 +14,13 @@ from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
 from mannerly.crawler.runtime.offload import Offload
+from mannerly.crawler.store.base import Earlier
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mannerly.crawler.model import PageRecord
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.engine import Engine
     from mannerly.crawler.shard.elsewhere import PageReading
@@ -33,17 +33,10 @@ class Leaving(MemoryStore):
 
     is_away = False
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        self._ask()
-        return PAGES[0] if seq else None
-
-    def lastmods(self, url: str) -> tuple[str, str] | None:
-        self._ask()
-        return None
-
-    def _ask(self) -> None:
+    def earlier(self, seq: int) -> Earlier | None:
         if self.is_away:
             raise StoreAway("the store does not answer")
+        return Earlier(PAGES[0]) if seq else None
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_hosts_and_explain_work_on_any_store(crawl: str) -> None:
     shown = done("host", "show", crawl, "a.example").stdout
     facts = json.loads(done("explain", crawl, PRIVATE, "--json").stdout)
 
-    assert [host["host"] for host in hosts] == ["a.example"]
+    assert [host["host"] for host in hosts] == ["a.example", "b.example"]
     assert QUEUED in shown
     assert (facts["state"], facts["found_by"]) == ("skipped", [SEED])
     assert facts["because"].startswith("forbidden by robots.txt")

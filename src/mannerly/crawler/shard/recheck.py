@@ -18,9 +18,9 @@ from mannerly.crawler.model import Entry, PageChange
 from mannerly.crawler.page.record import compared
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import PageRecord, RobotsRequest
+    from mannerly.crawler.model import RobotsRequest
     from mannerly.crawler.page.record import Harvest
-    from mannerly.crawler.store.base import Batch, ShardStore
+    from mannerly.crawler.store.base import Batch, Earlier, ShardStore
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -38,32 +38,29 @@ class Rechecks:
 
     def has_record(self, item: Entry | RobotsRequest) -> bool:
         """Return whether an entry has a record of an earlier crawl."""
-        return self.is_on and self._recorded(item) is not None
+        earlier = self._earlier(item) if self.is_on else None
+        return earlier is not None and earlier.record is not None
 
     def validators(self, item: Entry | RobotsRequest) -> Headers:
         """Return the headers by which a server can tell that a page is the same."""
-        record = self._recorded(item)
-        if record is None or record.status is None or not 200 <= record.status < 300:
+        earlier = self._earlier(item)
+        record = None if earlier is None else earlier.record
+        if earlier is None or record is None or not 200 <= (record.status or 0) < 300:
             return ()
-        assert isinstance(item, Entry)
-        if self._keeps_bodies and not self._store.is_kept(item.seq):
+        if self._keeps_bodies and not earlier.is_kept:
             return ()
         given = (("If-None-Match", record.etag), ("If-Modified-Since", record.last_modified))
         return tuple((name, value) for name, value in given if value)
 
     def compared(self, entry: Entry, found: Harvest) -> Harvest:
         """Return what an answer brought, compared with the record of an earlier crawl."""
-        before = self._recorded(entry)
-        if before is not None:
-            return compared(found, before)
-        if (
-            self.is_on
-            and KINDS[entry.kind].is_page
-            and self._store.is_recorded_elsewhere(entry.seq)
-        ):
-            # It may be new, same or changed: told when both records are read (`store.records`).
-            return found._replace(record=found.record._replace(change=None))
-        return found
+        earlier = self._earlier(entry)
+        if earlier is None:
+            return found
+        if earlier.record is not None:
+            return compared(found, earlier.record)
+        # It may be new, same or changed: told when both records are read (`store.records`).
+        return found._replace(record=found.record._replace(change=None))
 
     def settled(self, entry: Entry, found: Harvest, batch: Batch) -> None:
         """Keep what an unchanged page has, and count whether its sitemap told the truth."""
@@ -72,14 +69,15 @@ class Rechecks:
             batch.unchanged.add(entry.seq)
         if record.change not in (PageChange.SAME, PageChange.CHANGED):
             return
-        lastmods = self._store.lastmods(record.url)
-        if lastmods is None:
+        earlier = self._store.earlier(entry.seq)
+        if earlier is None or earlier.lastmods is None:
             return
-        is_right = (lastmods[0] == lastmods[1]) == (record.change == PageChange.SAME)
+        before, now = earlier.lastmods
+        is_right = (before == now) == (record.change == PageChange.SAME)
         right, wrong = batch.lastmods.get(record.host, (0, 0))
         batch.lastmods[record.host] = (right + is_right, wrong + (not is_right))
 
-    def _recorded(self, item: Entry | RobotsRequest) -> PageRecord | None:
+    def _earlier(self, item: Entry | RobotsRequest) -> Earlier | None:
         if not isinstance(item, Entry) or not KINDS[item.kind].is_page:
             return None
-        return self._store.recorded(item.seq)
+        return self._store.earlier(item.seq)

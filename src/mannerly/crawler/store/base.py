@@ -211,6 +211,14 @@ class BroughtBack(NamedTuple):
     lost: Mapping[str, int] = {}  # by host: pages that were fetched, and have no record any more
 
 
+class Earlier(NamedTuple):
+    """A queued URL as an earlier crawl has left it."""
+
+    record: PageRecord | None  # None: it may be on another machine
+    is_kept: bool = False  # its answer (`Batch.kept`)
+    lastmods: tuple[str, str] | None = None  # of the round before and of this, if both are stated
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Exact totals, from the store itself."""
@@ -393,14 +401,8 @@ class ShardChanges(Protocol):
     def receive(self, limit: int) -> Committed:
         """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record that a queued URL has of an earlier crawl."""
-
-    def is_kept(self, seq: int) -> bool:
-        """Return whether the answer of a page is kept (`Batch.kept`)."""
-
-    def lastmods(self, url: str) -> tuple[str, str] | None:
-        """Return the lastmod of a page in the round before and in this one, if both are stated."""
+    def earlier(self, seq: int) -> Earlier | None:
+        """Return what a queued URL has of an earlier crawl; None: nothing."""
 
     def parsing(self, seq: int) -> None:
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
@@ -422,11 +424,6 @@ class ShardStore(ShardReader, ShardChanges):
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
-
-    def is_recorded_elsewhere(self, seq: int) -> bool:
-        """Return whether a URL without a record here may have one on another machine."""
-        del seq
-        return False
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost: the waits in them still

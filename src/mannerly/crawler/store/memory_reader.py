@@ -21,7 +21,7 @@ from mannerly.crawler.model import (
     Traffic,
 )
 
-from .base import Counts, Extra, ShardReader
+from .base import Counts, Earlier, Extra, ShardReader
 from .lastmod import as_read
 
 if TYPE_CHECKING:
@@ -151,19 +151,14 @@ class MemoryReader(ShardReader):
         """Return the elements of one page; None if there are none, or no such page."""
         return self._data.elements.get(self._data.seen.get(url, 0))
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record that a queued URL has of an earlier crawl."""
-        record = self._data.recorded.get(seq)
-        return None if record is None else self._as_read(record)
-
-    def is_kept(self, seq: int) -> bool:
-        """Return whether the answer of a page is kept."""
-        return seq in self._data.kept
-
-    def lastmods(self, url: str) -> tuple[str, str] | None:
-        """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        says = self._data.listed.get(url)
-        return None if says is None else says.both(self._data.round)
+    def earlier(self, seq: int) -> Earlier | None:
+        """Return what a queued URL has of an earlier crawl; None: nothing."""
+        data = self._data
+        record = data.recorded.get(seq)
+        if record is None:
+            return None
+        says = data.listed.get(record.url)
+        return Earlier(self._as_read(record), seq in data.kept, says and says.both(data.round))
 
     def _as_read(self, record: PageRecord) -> PageRecord:
         data = self._data

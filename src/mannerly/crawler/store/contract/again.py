@@ -145,12 +145,13 @@ class RecrawlContract(Opening):
 
         self.shard = self.open(location).claim(0, OPTIONS)
         (listed,) = self.shard.queued("a.example", after=(-1, -1), limit=9)
-        earlier = self.shard.recorded(listed.seq)
+        earlier = self.shard.earlier(listed.seq)
         self._bring_back()
         self.shard.commit(Batch(pages=[(listed, page(listed))], retries=[Recrawl(1)]))
         self._bring_back()
 
-        assert isinstance(earlier, PageRecord)
+        assert earlier is not None
+        assert isinstance(earlier.record, PageRecord)
         assert self.shard.counts() == counts(
             queued=len(pages), fetched=3, lists=1, hosts=1, rechecks=len(pages), round=1
         )
@@ -160,15 +161,16 @@ class RecrawlContract(Opening):
         listed, one, two, three = self._crawled(location)
         said = [ListedPage(one.url, "1"), ListedPage(two.url, "1"), ListedPage(three.url, None)]
         self.shard.commit(Batch(listed=said))
-        before = self.shard.lastmods(one.url)
+        before = self.shard.earlier(one.seq)
         self.shard.commit(Batch(retries=[Recrawl(1)]))
         now = [ListedPage(one.url, "2"), ListedPage(three.url, "2")]
         self.shard.commit(Batch(listed=now))
 
-        found = [self.shard.lastmods(each.url) for each in (one, two, three, listed)]
+        found = [self.shard.earlier(each.seq) for each in (one, two, three, listed)]
 
-        assert before is None
-        assert found == [("1", "2"), None, None, None]
+        assert before is not None
+        assert before.lastmods is None
+        assert [each and each.lastmods for each in found] == [("1", "2"), None, None, None]
 
     def test_a_sitemap_that_was_right_spares_requests(self, location: str) -> None:
         """Pages with the same lastmod are unchanged, but for those that are audited."""

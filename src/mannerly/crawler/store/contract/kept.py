@@ -94,7 +94,8 @@ class KeptContract(Opening):
         assert back == [lost]
         assert [record.url for _, record in store.pages()] == [kept.url, lost.url, failed.url]
         assert store.counts() == counts(queued=1, fetched=2, failed=1, rechecks=1, hosts=1)
-        assert (store.is_kept(kept.seq), store.is_kept(lost.seq)) == (True, False)
+        found = [store.earlier(each.seq) for each in (kept, lost)]
+        assert [each and each.is_kept for each in found] == [True, False]
         again = place._replace(offset=9)
         store.commit(
             Batch(pages=[(lost, page(lost))], kept={lost.seq: again}, segments={place.segment: 18})

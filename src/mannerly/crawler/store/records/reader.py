@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.changes import compared_later, is_good
 from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import PageChange, PageRecord, Skipped, Traffic, is_given_up
-from mannerly.crawler.store.base import Extra, RecordReader, Stored
+from mannerly.crawler.store.base import Earlier, Extra, RecordReader, Stored
 from mannerly.crawler.store.lastmod import as_read, said_again, unchanged
 from mannerly.crawler.store.sqlite.files import open_regular
 
@@ -276,10 +276,14 @@ class LogReader(RecordReader):
         url = self._urls.get(seq)
         return url is not None and not (url.record_at is None and url.reason_at is None)
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record of a URL, by its number."""
+    def earlier(self, seq: int) -> Earlier | None:
+        """Return what a URL has of an earlier crawl; None: nothing that is here."""
         url = self._urls.get(seq)
-        return None if url is None else self._record(url)
+        record = None if url is None else self._record(url)
+        if url is None or record is None:
+            return None
+        says = self._listed.get(record.url)
+        return Earlier(record, url.place is not None, says and says.both(self.round))
 
     def find(self, page: str) -> PageRecord | Skipped | None:
         """Return the record of a URL, or why it is skipped; None: the logs do not say."""
@@ -290,11 +294,6 @@ class LogReader(RecordReader):
         if frame is None:
             return self._record(url)
         return Skipped(page, frame.reason, frame.entry.depth, frame.entry.parent)
-
-    def lastmods(self, page: str) -> tuple[str, str] | None:
-        """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        says = self._listed.get(page)
-        return None if says is None else says.both(self.round)
 
     def listed(self, page: str) -> SitemapSays | None:
         """Return what sitemaps say about a page."""

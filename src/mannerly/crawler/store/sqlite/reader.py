@@ -26,7 +26,7 @@ from mannerly.crawler.model import (
     Skipped,
     Traffic,
 )
-from mannerly.crawler.store.base import Counts, Extra, ShardReader, Stored, StoreError
+from mannerly.crawler.store.base import Counts, Earlier, Extra, ShardReader, Stored, StoreError
 from mannerly.crawler.store.ranges import out_of_range
 
 from .database import Database
@@ -129,11 +129,11 @@ _ITEMS = """
     FROM pages CROSS JOIN items ON items.seq = pages.seq
     WHERE position > ? ORDER BY position LIMIT ?
 """
-_LASTMODS = """
-    SELECT lastmod_before, lastmod FROM listed
-    WHERE url = ? AND lastmod_before NOT NULL AND lastmod NOT NULL
-      AND round = (SELECT round FROM totals)
-"""
+_EARLIER = f"""
+    SELECT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq),
+           iif(listed.round = totals.round, listed.lastmod_before, NULL), listed.lastmod,
+           {_PAGE_COLUMNS} FROM {_PAGE_TABLES} WHERE pages.seq = ?
+"""  # noqa: S608
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
     SELECT host, seq, url, reason, depth, parent FROM given_up
@@ -259,19 +259,14 @@ class SqliteReader(ShardReader):
         row = place and self._row("SELECT elements FROM pages WHERE seq = ?", place[:1])
         return self._read_elements(row[0]) if row else None
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record that a queued URL has of an earlier crawl."""
-        row = self._row(_FIND_PAGE, (seq,))
-        return self._record(row, PageRecord) if row else None
-
-    def is_kept(self, seq: int) -> bool:
-        """Return whether the answer of a page is kept."""
-        return self._row("SELECT 1 FROM kept WHERE seq = ?", (seq,)) is not None
-
-    def lastmods(self, url: str) -> tuple[str, str] | None:
-        """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        row = self._row(_LASTMODS, (url,))
-        return self._checked(row, tuple[str, str]) if row else None
+    def earlier(self, seq: int) -> Earlier | None:
+        """Return what a queued URL has of an earlier crawl; None: nothing."""
+        row = self._row(_EARLIER, (seq,))
+        if row is None:
+            return None
+        is_kept, *both = row[:3]
+        lastmods = None if None in both else self._checked(both, tuple[str, str])
+        return Earlier(self._record(row[3:], PageRecord), bool(is_kept), lastmods)
 
     def unread_pages(self) -> int:
         """Return how many pages could not be read, perhaps through no fault of theirs."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.store.base import (
     BroughtBack,
     Committed,
+    Earlier,
     ShardStore,
     StoreFull,
     by_shard,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord, RobotsRecord
+    from mannerly.crawler.model import Candidate, Entry, HostRecord, RobotsRecord
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
@@ -435,24 +436,17 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     # ------------------------------------------------------------------ notes
 
-    def recorded(self, seq: int) -> PageRecord | None:
-        """Return the record that a queued URL has of an earlier crawl."""
-        return self._earlier().recorded(seq)
+    def earlier(self, seq: int) -> Earlier | None:
+        """Return what a queued URL has of an earlier crawl; None: nothing."""
+        found = self._earlier().earlier(seq)
+        return Earlier(None) if found is None and self._is_recorded_elsewhere(seq) else found
 
-    def is_recorded_elsewhere(self, seq: int) -> bool:
+    def _is_recorded_elsewhere(self, seq: int) -> bool:
         """Return whether a URL from before this recrawl may have a record that is not here."""
         if self._before is None or self._before[0] != self.round:
             before = self._server.ask("HGET", self._base + "s", "before")
             self._before = self.round, int(before or 0)
         return seq <= self._before[1]
-
-    def is_kept(self, seq: int) -> bool:
-        """Return whether the answer of a page is kept."""
-        return self._earlier().is_kept(seq)
-
-    def lastmods(self, url: str) -> tuple[str, str] | None:
-        """Return the lastmod of a page in the round before and in this one, if both are stated."""
-        return self._earlier().lastmods(url)
 
     def _earlier(self) -> LogReader:
         """Return records from before this claim, which it does not change while they are queued."""
