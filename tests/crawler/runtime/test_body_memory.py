@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Request
     from mannerly.crawler.runtime.delivery import Delivered
-    from mannerly.crawler.shard.elsewhere import PageReading
+    from mannerly.crawler.shard.interfaces import PageReading
 
 PAGES = 60
 WORKERS = 8

@@ -11,7 +11,7 @@ from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.runtime.offload import Offload
-from mannerly.crawler.shard.elsewhere import PageReading
+from mannerly.crawler.shard.interfaces import PageReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

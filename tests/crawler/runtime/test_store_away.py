@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.engine import Engine
-    from mannerly.crawler.shard.elsewhere import PageReading
+    from mannerly.crawler.shard.interfaces import PageReading
 
 BIG = LINKS[: LINKS.index(b'<a href="/5"')] + b" " * BIG_BYTES
 

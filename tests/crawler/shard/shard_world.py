@@ -22,7 +22,7 @@ from mannerly.politeness import Settings
 if TYPE_CHECKING:
     from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import FetchError
-    from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+    from mannerly.crawler.shard.interfaces import Consumer, PageReader
     from mannerly.crawler.stats import Stats
 
 EPOCH_S = 1_700_000_000.0

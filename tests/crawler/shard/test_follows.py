@@ -21,9 +21,9 @@ from mannerly.crawler.shard.follows import (
     LACK_TRIES,
     STARVED_RETRY_S,
     Again,
+    FollowContext,
     Follows,
     LearnRules,
-    Means,
     Read,
     Settled,
     what_follows,
@@ -73,8 +73,8 @@ def follows(
     reads_elsewhere: bool = True,
     lacked: int = 0,
 ) -> Follows:
-    means = Means(MAX_ATTEMPTS, RULES, reads_elsewhere)
-    return what_follows(item, said, retry, NOW, means, lacked=lacked)
+    context = FollowContext(MAX_ATTEMPTS, RULES, reads_elsewhere)
+    return what_follows(item, said, retry, NOW, context, lacked=lacked)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Fetched, PageRecord
-    from mannerly.crawler.shard.elsewhere import PageResult
+    from mannerly.crawler.shard.interfaces import PageResult
 
 
 class Delivered(NamedTuple):

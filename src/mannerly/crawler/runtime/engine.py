@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.model import Fetched, Request
-    from mannerly.crawler.shard.elsewhere import PageReading
+    from mannerly.crawler.shard.interfaces import PageReading
     from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats

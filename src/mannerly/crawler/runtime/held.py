@@ -15,7 +15,7 @@ from mannerly.crawler.kinds import KINDS
 if TYPE_CHECKING:
     from mannerly.crawler.kinds import Kind
     from mannerly.crawler.model import Fetched
-    from mannerly.crawler.shard.elsewhere import PageResult
+    from mannerly.crawler.shard.interfaces import PageResult
     from mannerly.crawler.shard.shard import Shard
 
 READING = 3  # times its size is what a page takes until a helper has read it: it is copied twice

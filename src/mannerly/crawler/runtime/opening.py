@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.answers import AnswerArchive
-    from mannerly.crawler.shard.elsewhere import Consumer, PageReader
+    from mannerly.crawler.shard.interfaces import Consumer, PageReader
     from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.store.base import CrawlStore, ShardStore
 

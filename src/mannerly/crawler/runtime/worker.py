@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.shard.elsewhere import PageReading
+    from mannerly.crawler.shard.interfaces import PageReading
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore, ShardStore

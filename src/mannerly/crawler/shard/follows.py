@@ -83,8 +83,8 @@ Follows: TypeAlias = Again | LearnRules | Read | Settled | Abandoned
 SETTLED = Settled()  # what follows from nearly every answer
 
 
-class Means(NamedTuple):
-    """The means that a shard has to deal with answers."""
+class FollowContext(NamedTuple):
+    """The facts of a shard that decide what follows, beside the answer."""
 
     max_attempts: int
     rules: LinkRules
@@ -105,13 +105,18 @@ def starved(
 
 
 def _after_local_error(
-    item: Entry, error: LocalError, detail: str | None, now: Now, means: Means, lacked: int
+    item: Entry,
+    error: LocalError,
+    detail: str | None,
+    now: Now,
+    context: FollowContext,
+    lacked: int,
 ) -> Again | Settled:
     if error is LocalError.HELD:
         return Again(item, now.mono)
     if error in STARVED or error is LocalError.NO_ROOM:
         return starved(item, now, lacked, error)
-    if error in PASSING and item.attempts < means.max_attempts:
+    if error in PASSING and item.attempts < context.max_attempts:
         due = now.mono + LOCAL_RETRY_S * 2.0**item.attempts
         return Again(item._replace(attempts=item.attempts + 1), due)
     return Settled(detail or error.value)
@@ -122,7 +127,7 @@ def what_follows(
     answer: Fetched,
     retry: Retry | GiveUp | None,
     now: Now,
-    means: Means,
+    context: FollowContext,
     given_up: str | None = None,
     lacked: int = 0,
 ) -> Follows:
@@ -134,7 +139,7 @@ def what_follows(
     if isinstance(item, RobotsRequest):
         return LearnRules(item)
     if isinstance(answer.error, LocalError):
-        return _after_local_error(item, answer.error, answer.detail, now, means, lacked)
+        return _after_local_error(item, answer.error, answer.detail, now, context, lacked)
     if given_up is not None:
         return Abandoned(given_up)
     row = KINDS[item.kind]
@@ -147,8 +152,8 @@ def what_follows(
         return Again(item._replace(attempts=attempts), retry.due)
     if answer.detail == TRUNCATED and not item.attempts:
         return Again(item._replace(attempts=1), now.mono + LOCAL_RETRY_S)
-    if means.reads_elsewhere:
-        work = long_work(item, answer, means.rules, now.wall)
+    if context.reads_elsewhere:
+        work = long_work(item, answer, context.rules, now.wall)
         if work is not None:
             return Read(work)
     return SETTLED

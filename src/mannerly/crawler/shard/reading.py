@@ -13,7 +13,7 @@ from mannerly.crawler.page.extract import items_of
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
 
-from .elsewhere import PageReading, PageResult
+from .interfaces import PageReading, PageResult
 
 if TYPE_CHECKING:
     from mannerly.crawler.host.inflight import InFlight
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
 
-    from .elsewhere import PageReader
+    from .interfaces import PageReader
     from .parts import Parts
 
 DEATHS = 2  # processes that a page may take down before it is not parsed any more

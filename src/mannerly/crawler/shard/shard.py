@@ -33,9 +33,9 @@ from mannerly.crawler.store.base import Batch, StoreError
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
-from .elsewhere import PageReading, PageResult
-from .follows import Abandoned, Again, LearnRules, Means, Read, starved, what_follows
+from .follows import Abandoned, Again, FollowContext, LearnRules, Read, starved, what_follows
 from .given_up import dropped_because
+from .interfaces import PageReading, PageResult
 from .judge import Judge
 from .looks import HostLooks, NextWaits
 from .parts import make_parts
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant, Outcome
 
     from .answers import AnswerArchive
-    from .elsewhere import Consumer, PageReader
+    from .interfaces import Consumer, PageReader
     from .leases import Leases
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
@@ -120,7 +120,9 @@ class Shard:
         self._reader = reader
         self._consumer = consumer
         self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
-        self._means = Means(settings.politeness.max_attempts, rules, reader is not None)
+        self._follow_context = FollowContext(
+            settings.politeness.max_attempts, rules, reader is not None
+        )
         self.frontier.load(store.queued_hosts(), now=now.mono)
 
     # ------------------------------------------------------------------ starting
@@ -195,7 +197,7 @@ class Shard:
         item = flight.item
         given_up = flight.host.given_up if outcome is THROTTLE else None
         lacked = 0 if answer.error is None else self._lacks(item, answer.error)
-        follows = what_follows(item, answer, retry, now, self._means, given_up, lacked)
+        follows = what_follows(item, answer, retry, now, self._follow_context, given_up, lacked)
         if self.parts.warming is not None:
             follows = self.parts.warming.next_look(item, answer, follows, now) or follows
         is_page_again = False
