@@ -55,8 +55,7 @@ def run(arguments: list[str] | None = None) -> None:
         for number, batch in batches:
             shard = bench.shards[number]
             shard.commit(batch)
-            shard.deliver()
-            shard.receive(2000)
+            shard.pass_links(2000)
         client_us = (time.process_time() - began) / options.pages * 1e6
         server_us = (bench.cpu_s() - cpu) / options.pages * 1e6
         stats = bench.client.info("stats")

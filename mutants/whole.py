@@ -62,7 +62,7 @@ WHOLE = (
         (
             (
                 "crawler/store/test_store_sqlite.py::"
-                "TestSqliteStore::test_links_between_two_shards_are_unread_until_they_are_received"
+                "TestSqliteStore::test_links_between_two_shards_arrive_both_ways"
             ),
         ),
     ),

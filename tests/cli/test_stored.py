@@ -126,7 +126,7 @@ def test_crawl_with_links_on_their_way_is_not_finished(crawl: Path) -> None:
             link = Candidate("https://b.example/new", "b.example", 1, 1, SEED)
             store.commit(Batch(outgoing=[(here, link)]))
             outgoing = json.loads(invoke("status", crawl, "--json").stdout)["total"]["outgoing"]
-            store.deliver()
+            store.pass_links(1)
     facts = json.loads(invoke("status", crawl, "--json").stdout)
 
     assert finished == "finished"
@@ -199,7 +199,7 @@ def test_explain_finds_a_link_between_two_shards(crawl: Path) -> None:
     ):
         store.commit(Batch(outgoing=[(b_owner, link)]))
         said.append(json.loads(invoke("explain", crawl, link.url, "--json").stdout))
-        store.deliver()
+        store.pass_links(1)
         said.append(json.loads(invoke("explain", crawl, link.url, "--json").stdout))
 
     for facts in said:

@@ -156,7 +156,7 @@ def test_the_server_of_a_crawl_has_metrics() -> None:
     """Counts of two processes are added up, its memory is not; without a server there are none."""
     stats = Stats()
     for number in (1, 2):
-        figures = FleetFigures(16, number, 40, 5, 6, 0.5, 1_000, 9_000)
+        figures = FleetFigures(16, number, 40, 5, 0.5, 1_000, 9_000)
         stats.add(Stats(fleet=figures, shards_lost=3))
 
     found = samples(stats)
@@ -167,7 +167,6 @@ def test_the_server_of_a_crawl_has_metrics() -> None:
     assert found["mannerly_store_writes_total"] == 80
     assert found["mannerly_store_writes_refused_total"] == 10
     assert found["mannerly_store_wait_seconds_total"] == 1.0
-    assert found["mannerly_unread_links"] == 12
     assert found["mannerly_store_memory_bytes"] == 1_000
     assert found["mannerly_store_memory_limit_bytes"] == 9_000
     assert "mannerly_shard_leases" not in samples(Stats())

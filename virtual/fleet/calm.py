@@ -1,6 +1,6 @@
 """Calm members: those whose looks at the store would find nothing do not look.
 
-A member looks at the store twice a second for letters and once a second for other members, and
+A member looks at the store twice a second for links and once a second for other members, and
 renews its leases every five seconds. In a day of 200 members that is a hundred million calls, and
 nearly all of them find nothing. A member is calm when a look has found nothing to do. From then on
 the world stands in for its looks:
@@ -8,7 +8,7 @@ the world stands in for its looks:
     renewals    every RENEW_S its leases are prolonged and its card is renewed in the server's data.
                 They are written when they can be seen: before a member that is not calm has
                 a turn, before a fault and before a survey (`catch_up`)
-    letters     half a second after one was posted for a shard, its owner has a turn
+    links       half a second after some were added to a shard, its owner has a turn
     members     every second for ALERT_S after a fault, cards and leases are compared: who has more
                 shards than its part looks for itself, and who has fewer, if one can be claimed;
                 all do, every RENEW_S, if one stays free
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .server import ModelServer
 
 ALERT_S = 40.0  # a lease, and the time to claim what it held
-LETTER_S = 0.5  # until a letter is looked for
+LINKS_S = 0.5  # until links are looked for
 SURVEY_S = 1.0
 GRID_S = 0.25
 SHIFTS = 64  # grids; their instants are whole numbers of 1/256 s, so sums of them are exact
@@ -97,14 +97,14 @@ class Calm:
         if not is_calm and not member.is_watchful:
             self.catch_up()  # its own renewals, too
         member.is_watchful = not is_calm
-        if self._server.mailed:
-            for state in sorted(self._server.mailed):
+        if self._server.linked:
+            for state in sorted(self._server.linked):
                 owner = self._server.owner_of(state)
                 if owner:
-                    self._look_for_letters(self._members[int(owner[1:])])
-            self._server.mailed.clear()
-        if self._clock.now >= member.mail_at and member.store.mail.depth():
-            self._look_for_letters(member)
+                    self._look_for_links(self._members[int(owner[1:])])
+            self._server.linked.clear()
+        if self._clock.now >= member.links_at and member.has_links:
+            self._look_for_links(member)
         if member.is_alive and (member.is_watchful or not member.worker.engine.is_idle):
             self._working.add(member.number)
         else:
@@ -158,11 +158,11 @@ class Calm:
             and member.worker.is_settled
         )
 
-    def _look_for_letters(self, member: SimulatedMember) -> None:
+    def _look_for_links(self, member: SimulatedMember) -> None:
         now = self._clock.now
-        if member.is_alive and not member.is_watchful and member.mail_at <= now:
-            member.mail_at = on_grid(now + LETTER_S)
-            self._turn(member, member.mail_at)
+        if member.is_alive and not member.is_watchful and member.links_at <= now:
+            member.links_at = on_grid(now + LINKS_S)
+            self._turn(member, member.links_at)
 
     def _rouse(self, member: SimulatedMember, at: float) -> None:
         self.catch_up()

@@ -126,7 +126,7 @@ class SimulatedMember:
         self.is_watchful = True  # it looks every second (`calm`)
         self.has_looked = False  # and renewed, since it was roused
         self.ticket, self.turn_at = 0, -inf  # of its next turn
-        self.mail_at = -inf  # when it will look for letters
+        self.links_at = -inf  # when it will look for links of other members
         self._clocks = clocks
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()
@@ -166,7 +166,7 @@ class SimulatedMember:
         return max(at, self.link.busy_until, self.stopped_until)
 
     def _calm_until(self) -> float:
-        """Return when a turn has something to do, if no letter comes."""
+        """Return when a turn has something to do, if no link comes."""
         now = Now(self._clocks.now(), self._clocks.wall())
         until = inf
         for shard in self.worker.engine.shards.all:
@@ -175,6 +175,11 @@ class SimulatedMember:
             due = shard.next_due(now)
             until = until if due is None else min(until, due)
         return until
+
+    @property
+    def has_links(self) -> bool:
+        """Return whether it was told of links that its shards have not taken yet."""
+        return any(shard.has_untaken for shard in self.store.fleet.claimed.values())
 
     @property
     def lost(self) -> int:

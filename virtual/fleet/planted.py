@@ -14,7 +14,7 @@ from unittest.mock import patch
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
-from mannerly.crawler.store.valkey import batches, leases, outbox, reader
+from mannerly.crawler.store.valkey import batches, leases, reader
 from mannerly.crawler.store.valkey.claims import Claims
 from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server
 from mannerly.crawler.store.valkey.reminders import Reminders
@@ -172,12 +172,6 @@ def _claim_or_keep(self: FleetWorker, number: int) -> bool:
     return True
 
 
-def _passed_at_once(self: outbox.Way, read: int, now: Instant) -> None:
-    """Drop letters as soon as they are read, in a cluster too."""
-    self.read, self.read_at = read, now
-    self.passed = max(self.passed, read)
-
-
 PLANTED = (
     Planted(
         "no fencing",
@@ -225,11 +219,6 @@ PLANTED = (
         kinds=(Fault.KILL, Fault.JOIN),
     ),
     Planted(
-        "letters not kept by their sender",
-        edits=(("set_fields(P .. 'o', letters)", ""),),
-        kinds=(Fault.KILL, Fault.FORGET, Fault.JOIN),
-    ),
-    Planted(
         "no hold after a restart",
         edits=(("if is_held_back then return", "if false then return"),),
         kinds=(Fault.UNKNOWN_OWNER,),
@@ -262,24 +251,6 @@ PLANTED = (
             delay_s=1.0,
             crawl_delays_s=(0.0,),
             slow_s=(1.9, 2.0),
-        ),
-    ),
-    Planted(
-        "letters dropped before replicas have them",
-        patches=((outbox.Way, "settle", _passed_at_once),),
-        kinds=(Fault.FAILOVER,),
-        plan=replace(
-            SMALL,
-            servers=(3,),
-            shards=2,
-            hosts=20,
-            faults=4,
-            busy_s=30.0,
-            delay_s=0.5,
-            others=0,
-            host_fan_out=1,
-            crawl_delays_s=(0.0,),
-            duration_s=20_000.0,
         ),
     ),
 )

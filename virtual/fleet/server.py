@@ -50,8 +50,8 @@ class ModelServer:
         self.run_since = clock.now
         self._keys = Keyspace()
         self._edits = edits
-        self._post = script("post").digest
-        self.mailed: set[str] = set()  # states of shards that got letters
+        self._commit = script("commit").digest
+        self.linked: set[str] = set()  # states of shards that got links from others
         self.planted = {old: 0 for old, _ in edits}  # how many scripts contained it
         self._saved_at = clock.now
         self._keys.tell(self.run_id)
@@ -73,8 +73,8 @@ class ModelServer:
         if commands[0][0] == "SCRIPT":
             return [self._load(str(commands[0][2]).encode())]
         for command in commands:
-            if command[0] == "EVALSHA" and command[1] == self._post:
-                self.mailed.add(str(command[3]))
+            if command[0] == "EVALSHA" and command[1] == self._commit:
+                self.linked.update(map(str, command[4 : 3 + int(command[2])]))
         return self._exchange(commands)
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:

@@ -67,7 +67,7 @@ SKEW_S = 7200.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory of its own is made there
 SOON_S = 0.01  # between two turns of a member in a large world, at least
 _CARDS = 10_000  # that are kept as they were read: every member reads those of all others
-AIM_S = 1.0  # after a request: its answer, its commit and the letters that follow
+AIM_S = 1.0  # after a request: its answer, its commit and the links that follow
 
 
 class _Arrived(NamedTuple):

@@ -76,7 +76,6 @@ _STORE_COUNTERS = (
 )
 _STORE_GAUGES = (
     ("shard_leases", "Shards that this process owns.", "leases"),
-    ("unread_links", "Links in the inboxes of the shards that this process owns.", "unread_links"),
     ("store_memory_bytes", "Memory that the server uses.", "memory_bytes"),
     (
         "store_memory_limit_bytes",

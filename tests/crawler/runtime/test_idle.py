@@ -32,7 +32,7 @@ def test_a_worker_with_links_in_its_inbox_is_not_idle(tmp_path: Path) -> None:
 
     nothing = worker.is_idle
     sender.commit(Batch(outgoing=[(1 - owner, candidate("/x", host="b.example"))]))
-    sender.deliver()
+    sender.pass_links(1)
     delivered = worker.is_idle
 
     sender.close()

@@ -57,10 +57,8 @@ class _Written:
     def pass_links(
         self, stores: Sequence[ShardStore], limit: int, meanwhile: Callable[[], None]
     ) -> list[Committed]:
-        for store in stores:
-            store.deliver()
         self.work(meanwhile)
-        return [store.receive(limit) for store in stores]
+        return [store.pass_links(limit) for store in stores]
 
     def work(self, meanwhile: Callable[[], None]) -> None:
         for _ in range(2):

@@ -110,7 +110,11 @@ class BesideMemory(RuleBasedStateMachine):
             committed = stored.commit(batch)
         self.arm(None)
         assert committed == model.commit(batch)
+        self.committed(shard)
         self.bring_back(shard, 1 + len(found), fails_at)
+
+    def committed(self, shard: int) -> None:
+        """Both have a batch of a shard."""
 
     def bring_back(self, shard, limit, fails_at) -> None:
         """Do the orders at once: the two cut their slices in different places.

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import Batch, Counts, ShardOptions, ShardStore
+from mannerly.crawler.store.base import Batch, Counts, ShardOptions, ShardReader, ShardStore
 from mannerly.crawler.store.contract import START, candidate, offer, page
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
@@ -40,7 +40,7 @@ class State(NamedTuple):
     elements: list[bytes | None]
 
 
-def state(store: ShardStore) -> State:
+def state(store: ShardReader) -> State:
     ready = dict(store.queued_hosts())
     queued = [
         entry for host in sorted(ready) for entry in store.queued(host, after=START, limit=999)
@@ -69,7 +69,7 @@ def links(url: str) -> list[int]:
 
 def step(store: ShardStore, shard: int) -> bool:
     """Receive, fetch up to two pages, commit what they brought, deliver. Was there anything?"""
-    store.receive(3)
+    store.pass_links(3)
     store.admit_waiting(99)
     entries = store.queued(f"{shard}.example", after=START, limit=2)
     batch = Batch(pages=[(entry, page(entry)) for entry in entries])
@@ -82,7 +82,9 @@ def step(store: ShardStore, shard: int) -> bool:
     if entries:
         batch.hosts.append(HostRecord(host=f"{shard}.example", fetched=store.counts().fetched))
     store.commit(batch)
-    return bool(store.deliver() or entries or store.counts().queued)
+    sent = store.counts().outgoing
+    store.pass_links(0)
+    return bool(sent or entries or store.counts().queued)
 
 
 def crawl(stores: Sequence[ShardStore]) -> None:

@@ -191,8 +191,7 @@ def work(crawl: CrawlStore) -> None:
                 entries = store.queued(host, after=(-1, -1), limit=9)
                 store.commit(Batch(dropped=[(entry, "excluded") for entry in entries]))
             store.commit(Batch(found=[candidate("/x")]))
-            store.deliver()
-            store.receive(9)
+            store.pass_links(9)
             store.admit_waiting(9)
             store.robots("https://a.example")
 

@@ -55,8 +55,7 @@ def test_files_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> Non
         with crawl.claim(0, OPTIONS) as store:
             crawl.order(mannerly.crawler.control.Pause())
             crawl.acknowledge(0, 1)
-            store.deliver()
-            store.receive(9)
+            store.pass_links(9)
             meanwhile = modes(tmp_path / "c")
         crawl.close()
     finally:

@@ -13,7 +13,7 @@ from mannerly.crawler.store.valkey.layout import BackUrl, FoundUrl, LeavingUrl, 
 from mannerly.crawler.store.valkey.scripts import script
 
 SCRIPTS = Path(scripts.__file__).with_suffix("")
-TAKE_URLS = ("commit", "receive", "bring_back")
+TAKE_URLS = ("commit", "bring_back")
 
 
 @pytest.mark.parametrize(

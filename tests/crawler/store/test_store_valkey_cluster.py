@@ -1,12 +1,13 @@
-"""A cluster of three primaries keeps the promises of the contract: a shard is in one slot."""
+"""A cluster of three primaries keeps the promises of the contract: a crawl is in one slot."""
 
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
 from tests.crawler.store.test_store_valkey import LEASE_S, KeptCrawl
 from tests.crawler.store.valkey_server import LocalServer, new_location
 from tests.harness.sites import free_port
@@ -17,7 +18,6 @@ from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerC
 from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import FleetContract, LinkContract, candidate, new_manifest
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey import outbox
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mannerly.crawler.store.base import ShardStore
 
 pytestmark = pytest.mark.processes
 
@@ -83,7 +82,6 @@ class TestClusterFleet(FleetContract):
     def location(self, cluster, monkeypatch: pytest.MonkeyPatch) -> str:
         self.servers = cluster
         monkeypatch.setattr(ValkeyFleet, "lease_s", LEASE_S)
-        monkeypatch.setattr(outbox, "SETTLED_S", 0.0)
         return new_location(cluster[0].url)
 
     def let_leases_end(self) -> None:
@@ -98,56 +96,25 @@ class TestClusterFleet(FleetContract):
 OPTIONS = ShardOptions(1000)
 
 
-def test_a_letter_that_the_server_of_its_receiver_forgot_is_posted_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was read in the last second before a crash, and the server of its sender lost nothing."""
-    monkeypatch.setattr(ValkeyFleet, "lease_s", LEASE_S)
-    with (
-        started(2, "--appendonly", "yes", "--appendfsync", "always") as servers,
-        ExitStack() as stack,
-    ):
-        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+def test_all_keys_of_a_crawl_are_in_one_server(cluster, tmp_path: Path) -> None:
+    """So one script may touch all its shards. Other crawls are in others."""
+    with ExitStack() as stack:
+        crawl = ValkeyCrawl.create(new_location(cluster[0].url), new_manifest(8))
         stack.callback(crawl.close)
         crawl.keep_in(tmp_path)
-        here, there = (_shard_of(server, crawl) for server in servers)
-        sender, owner = (crawl.claim(shard, OPTIONS) for shard in (here, there))
-        sender.commit(Batch(outgoing=[(there, candidate("/1", "b.example"))]))
-        sender.deliver()
-        (log,) = (servers[1].folder / "appendonlydir").glob("*.incr.aof")
-        kept = log.stat().st_size
-        owner.receive(10)
-        sender.outbox.look()
-        sender.save_cursors()
-        is_read = sender.outbox.is_empty
-        servers[1].kill()
-        with log.open("r+b") as file:
-            file.truncate(kept)
-        servers[1].start()
-        _again(sender.outbox.look)
-        owner.lose()
-        owner.close()
-        owner = _again(lambda: crawl.claim(there, OPTIONS))
+        sender, owner = crawl.claim(0, OPTIONS), crawl.claim(1, OPTIONS)
+        sender.commit(Batch(outgoing=[(1, candidate("/x", "b.example"))]))
 
-        received = _received(owner)
-        monkeypatch.setattr(outbox, "SETTLED_S", 0.1)
-        sender.outbox.look()
-        time.sleep(0.2)
-        sender.outbox.look()
-        sender.save_cursors()
-
-        assert not is_read
-        assert received == ["https://b.example/1"]
-        assert sender.outbox.is_empty
-        assert crawl.server.ask("HLEN", crawl.keys.of_shard(here, "o")) == 0
+        assert len(owner.pass_links(10).new) == 1
+        assert sum(bool(_keys_of(server, crawl)) for server in cluster) == 1
 
 
 def test_a_restart_is_seen_whichever_server_is_connected_next() -> None:
     """Another server of the cluster, whose run is known, is connected after the restarted one."""
     with started(2) as servers, ExitStack() as stack:
-        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(1))
         stack.callback(crawl.close)
-        first, second = (crawl.keys.shard(_shard_of(server, crawl)) for server in servers)
+        first, second = (_key_of(server) for server in servers)
         crawl.server.ask_all([("HLEN", first), ("HLEN", second)])
         before = crawl.server.run
 
@@ -171,14 +138,16 @@ def test_a_wait_that_one_server_of_a_cluster_forgot_is_told_again(
         started(2, "--appendonly", "yes", "--appendfsync", "always") as servers,
         ExitStack() as stack,
     ):
-        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(8))
+        crawl = ValkeyCrawl.create(new_location(servers[0].url), new_manifest(1))
         stack.callback(crawl.close)
         crawl.keep_in(tmp_path)
-        here, there = (_shard_of(server, crawl) for server in servers)
-        crawl.claim(there, OPTIONS)
+        if not _keys_of(servers[0], crawl):
+            servers.reverse()
+        elsewhere = _key_of(servers[1])
+        crawl.server.ask("HLEN", elsewhere)
         _disconnect(servers[1])
         _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
-        owner = crawl.claim(here, OPTIONS)
+        owner = crawl.claim(0, OPTIONS)
         (log,) = (servers[0].folder / "appendonlydir").glob("*.incr.aof")
         kept = log.stat().st_size
         now = time.time()
@@ -189,12 +158,13 @@ def test_a_wait_that_one_server_of_a_cluster_forgot_is_told_again(
         with log.open("r+b") as file:
             file.truncate(kept)
         servers[0].start()
-        _again(lambda: crawl.server.ask("HLEN", crawl.keys.shard(here)))
+        _again(lambda: crawl.server.ask("HLEN", crawl.keys.shard(0)))
         _disconnect(servers[1])
+        _again(lambda: crawl.server.ask("HLEN", elsewhere))
 
         _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
 
-        with crawl.read(here) as reader:
+        with crawl.read(0) as reader:
             record = reader.host("a.example")
         assert record is not None
         assert record.next_at == pytest.approx(silent.next_at, abs=20)
@@ -215,11 +185,20 @@ def _run_of(node: str, runs: str) -> str:
     return run
 
 
-def _shard_of(server: LocalServer, crawl: ValkeyCrawl) -> int:
-    """Return a shard that is kept in this server of a cluster."""
+def _keys_of(server: LocalServer, crawl: ValkeyCrawl) -> list[bytes]:
+    """Return the keys of a crawl that are kept in this server of a cluster."""
     with server.client() as client:
-        keys = client.keys(f"*{crawl.server.address.name}:*:s")
-    return int(keys[0].decode().rpartition("}")[0].rpartition(":")[2])
+        return client.keys(f"*{crawl.server.address.name}*")
+
+
+def _key_of(server: LocalServer) -> str:
+    """Return a key that this server of a cluster would keep."""
+    with server.client() as client:
+        for key in map("key-{}".format, range(100)):
+            with suppress(redis.ResponseError):  # it would be kept elsewhere
+                client.get(key)
+                return key
+    raise AssertionError("a hundred keys are kept elsewhere")
 
 
 def _again(act):
@@ -231,7 +210,3 @@ def _again(act):
         except (StoreAway, StoreInUse):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-
-
-def _received(owner: ShardStore) -> list[str]:
-    return [entry.url for entry in owner.receive(10).new]

@@ -88,10 +88,10 @@ def test_a_claim_is_one_exchange(crawl: ValkeyCrawl, server: _CountingServer) ->
     assert store.counts().queued == 1
 
 
-def test_letters_are_posted_and_inboxes_read_in_one_exchange(
+def test_links_are_asked_for_in_one_exchange_and_taken_in_another(
     crawl: ValkeyCrawl, server: _CountingServer
 ) -> None:
-    """A second one takes over what was there."""
+    """A second round asks, because some of these shards have not heard of the store for a while."""
     stores = [crawl.claim(number, OPTIONS) for number in range(SHARDS)]
     links = [(to, candidate(f"/{to}", host=f"h{to}.example")) for to in range(1, SHARDS)]
     for _ in range(2):  # the scripts are in the server from the second time on
@@ -153,15 +153,19 @@ def test_all_is_sent_before_the_time_of_an_answer_is_used(
     assert [len(each.new) for each in done] == [1] * SHARDS  # type: ignore[union-attr]
 
 
-def test_a_commit_tells_whether_there_is_mail(crawl: ValkeyCrawl, server: _CountingServer) -> None:
-    """So it is not asked for."""
-    store = crawl.claim(0, OPTIONS)
-    enter(store, candidate())
+def test_a_commit_tells_what_others_have_queued(
+    crawl: ValkeyCrawl, server: _CountingServer
+) -> None:
+    """So nothing is asked."""
+    owner, sender = (crawl.claim(number, OPTIONS) for number in range(2))
+    sender.commit(Batch(outgoing=[(0, candidate("/theirs"))]))
+    enter(owner, candidate("/own"))
     before = server.exchanges
 
-    store.receive(10)
+    taken = owner.pass_links(10)
 
     assert server.exchanges == before
+    assert [entry.url for entry in taken.new] == [candidate("/theirs").url]
 
 
 def test_a_call_whose_making_needs_an_exchange_gets_its_own_answer(

@@ -28,6 +28,7 @@ from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import LEASE_S, CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.ranges import out_of_range
+from mannerly.crawler.store.valkey import shard as valkey_shard
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.ages import SLACK, Ages
 from mannerly.crawler.store.valkey.client import ValkeyServer
@@ -44,6 +45,12 @@ pytestmark = pytest.mark.processes
 
 OPTIONS = ShardOptions(1000)
 AOF = ("--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+
+
+@pytest.fixture(autouse=True)
+def always_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have owners ask for links of others whenever they can, however slow this machine is."""
+    monkeypatch.setattr(valkey_shard, "POLL_S", 0.0)
 
 
 @pytest.fixture
@@ -101,7 +108,6 @@ def test_a_crawl_is_complete_whichever_exchange_fails(
     urls = [record.url for store in stores for _, record in store.pages()]
     assert sorted(urls) == sorted(link(number).url for number in range(PAGES))
     assert sum(store.counts().fetched for store in stores) == PAGES
-    assert [store.counts().outgoing for store in stores] == [0, 0]
 
 
 @pytest.mark.parametrize("place", range(24))
@@ -144,7 +150,6 @@ def test_writes_of_several_shards_are_applied_once_whichever_exchange_fails(
         wanted += [f"/from-{other}-{number}" for number in range(4)]
         assert sorted(urls) == sorted(candidate(path).url for path in wanted)
         assert store.counts().queued == 8
-        assert store.counts().outgoing == 0
 
 
 # ---------------------------------------------------------------------- restarts
@@ -319,34 +324,6 @@ def test_an_owner_learns_from_a_renewal_that_the_server_has_forgotten_its_writes
     assert not true.is_lost
 
 
-def test_letters_that_the_server_forgot_between_reading_and_writing_are_not_taken_for_others(
-    opened: ExitStack, tmp_path: Path
-) -> None:
-    """Else one that came meanwhile would leave the inbox unread, and the crawl would not end."""
-    crawl = create(opened, new_location(), tmp_path, 3)
-    first, reader, second = (crawl.claim(shard, OPTIONS) for shard in range(3))
-    first.commit(Batch(outgoing=[(1, candidate("/forgotten"))]))
-    crawl.fleet.pass_links([first], 100)
-    reader.begin_receive(crawl.server.ask(*reader.inbox), 100)
-    crawl.server.change("DEL", crawl.keys.of_shard(1, "i"), crawl.keys.of_shard(1, "ic"))
-    crawl.server.change("HSET", crawl.keys.shard(1), "unread", 0)
-    second.commit(Batch(outgoing=[(1, candidate("/meanwhile"))]))
-    crawl.fleet.pass_links([second], 100)
-
-    with pytest.raises(LeaseLost, match="letters"):
-        reader.settle()
-    reader.close()
-    crawl.server.change("HDEL", crawl.keys.shard(1), "token")
-    first.outbox.look()  # as after a restart
-    crawl.fleet.pass_links([first], 100)
-    (received,) = crawl.fleet.pass_links([crawl.claim(1, OPTIONS)], 100)
-
-    assert not isinstance(received, Exception)
-    assert [entry.url for entry in received.new] == [
-        candidate(path).url for path in ("/meanwhile", "/forgotten")
-    ]
-
-
 @pytest.mark.parametrize("place", range(6))
 def test_a_shard_that_is_lost_is_told_whichever_exchange_of_a_renewal_fails(
     place: int, opened: ExitStack, tmp_path: Path
@@ -395,133 +372,117 @@ def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     assert store.sure_until > was_sure_until
 
 
-def test_letters_that_the_server_forgot_are_posted_again(opened: ExitStack, tmp_path: Path) -> None:
-    """Also if the sender itself lost nothing."""
+# ---------------------------------------------------------------------- links between shards
+
+
+def test_an_owner_that_knows_links_which_the_server_forgot_lets_go(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Their numbers are given to other URLs: it would take those out of the queue."""
     location = new_location()
     crawl = create(opened, location, tmp_path, 2)
     sender, owner = (crawl.claim(shard, OPTIONS) for shard in range(2))
-    sender.commit(Batch(outgoing=[(1, candidate(f"/{n}", "b.example")) for n in range(2)]))
-    sender.deliver()
-    sender.commit(Batch(outgoing=[(1, candidate("/2", "b.example"))]))
+    enter(sender, candidate("/page"))
+    owner.pass_links(10)
     with LocalClient(location) as client:
-        client.delete(crawl.keys.of_shard(1, "i"), crawl.keys.of_shard(1, "ic"))
-        client.hset(crawl.keys.shard(1), "unread", 0)
-
-    sender.deliver()
-    sender.deliver()
-    crawl.mail.arrived(1)
-
-    assert [entry.url[-2:] for entry in owner.receive(10).new] == ["/0", "/1", "/2"]
-
-
-@pytest.mark.parametrize("is_claim_forgotten", [False, True])
-def test_a_letter_of_a_stale_owner_is_not_taken_for_one_of_the_next_owner(
-    is_claim_forgotten: bool, opened: ExitStack, tmp_path: Path
-) -> None:
-    """It has the same number if the server forgot the stale one, or even its claim."""
-    location = new_location()
-    one, two = create(opened, location, tmp_path, 2), reopen(opened, location, tmp_path)
-    owner = two.claim(1, OPTIONS)
-    with LocalClient(location) as client:
-        forget = _forgetting(client, one.keys.shard(0)) if is_claim_forgotten else None
-        stale = one.claim(0, OPTIONS)
-        forget = forget or _forgetting(client, one.keys.shard(0))
-        stale.commit(Batch(outgoing=[(1, candidate("/stale", "b.example"))]))
+        forget = _forgetting(client, crawl)
+        sender.commit(Batch(outgoing=[(1, candidate("/forgotten", "b.example"))]))
+        (forgotten,) = owner.pass_links(10).new
         forget()
-        client.delete(one.keys.of_shard(0, "o"), one.keys.of_shard(0, "oc"))
-        client.hset(one.keys.shard(0), "beat", long_ago(two))
-    following = two.claim(0, OPTIONS)
+        client.hdel(crawl.keys.shard(0), "token")
+    following = crawl.claim(0, OPTIONS)
+    following.commit(Batch(outgoing=[(1, candidate("/other", "b.example"))]))
 
-    stale.deliver()
-    following.commit(Batch(outgoing=[(1, candidate("/next", "b.example"))]))
-    following.deliver()
-    stale.deliver()
-    two.mail.arrived(1)
+    with pytest.raises(LeaseLost):
+        owner.commit(Batch(pages=[(forgotten, page(forgotten))]))
+    with LocalClient(location) as client:
+        client.hdel(crawl.keys.shard(1), "token")
+    owner.close()
+    (queued,) = crawl.claim(1, OPTIONS).queued("b.example", after=START, limit=9)
 
-    assert candidate("/next", "b.example").url in [entry.url for entry in owner.receive(10).new]
-    assert two.fleet.rest([0]) == {0}
-    assert following.counts().outgoing == 0
-
-
-def _forgetting(client, key: str) -> Callable[[], None]:
-    """Return a function that makes a key what it is now."""
-    kept = client.dump(key)
-    return lambda: client.restore(key, 0, kept, replace=True)
+    assert queued.seq == forgotten.seq
+    assert queued.url == candidate("/other", "b.example").url
 
 
-def test_letters_of_a_lost_owner_arrive_once_and_before_those_of_the_next(
-    opened: ExitStack, tmp_path: Path
-) -> None:
-    """Posted or not: the next owner posts what is missing, and knows when all were read."""
+def test_a_lost_owner_adds_no_link(opened: ExitStack, tmp_path: Path) -> None:
+    """The shard that the link belongs to is not its own, and is fenced all the same."""
     location = new_location()
     one, two = create(opened, location, tmp_path, 2), reopen(opened, location, tmp_path)
-    owner = two.claim(1, OPTIONS)
-    lost = one.claim(0, OPTIONS)
-    for path in ("/posted", "/not-posted"):
-        lost.commit(Batch(outgoing=[(1, candidate(path, "b.example"))]))
-        if path == "/posted":
-            lost.deliver()
-    two.server.change("HSET", one.keys.shard(0), "beat", long_ago(two))
-    following = two.claim(0, OPTIONS)
-    before = following.counts().outgoing
-    following.commit(Batch(outgoing=[(1, candidate("/next", "b.example"))]))
-    following.deliver()
+    stale, owner = one.claim(0, OPTIONS), two.claim(1, OPTIONS)
+    two.server.change("HSET", two.keys.shard(0), "beat", long_ago(two))
+    two.claim(0, OPTIONS)
 
-    received = [entry.url.rpartition("/")[2] for entry in owner.receive(10).new]
+    with pytest.raises(LeaseLost):
+        stale.commit(Batch(outgoing=[(1, candidate("/stale", "b.example"))]))
 
-    assert received == ["posted", "not-posted", "next"]
-    assert (before, following.counts().outgoing) == (1, 0)
-    assert two.fleet.rest([0]) == {0}
+    assert owner.pass_links(10).new == []
+    assert owner.counts().queued == 0
 
 
-def test_cursors_of_letters_do_not_grow_with_the_number_of_owners(
+def test_links_of_a_shard_without_an_owner_are_in_its_queue(
     opened: ExitStack, tmp_path: Path
 ) -> None:
-    """Those of an earlier owner are forgotten on both sides when its letters were read."""
-    location = new_location()
-    crawl = create(opened, location, tmp_path, 2)
+    """The next owner reads them there, and is not told of them again."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    crawl.claim(0, OPTIONS).commit(Batch(outgoing=[(1, candidate("/x", "b.example"))]))
+
     owner = crawl.claim(1, OPTIONS)
-    for number in range(5):
-        sender = crawl.claim(0, OPTIONS)
-        sender.commit(Batch(outgoing=[(1, candidate(f"/{number}", "b.example"))]))
-        sender.deliver()
-        if number % 2:
-            owner.receive(10)
-        sender.close()
-    while owner.receive(10).new:
-        pass
-    sender = crawl.claim(0, OPTIONS)
 
-    sender.save_cursors()
-    with LocalClient(location) as client:
-        assert client.hlen(crawl.keys.of_shard(1, "ic")) == 0
-        assert client.hlen(crawl.keys.of_shard(0, "oc")) == 0
-        assert client.hlen(crawl.keys.of_shard(0, "o")) == 0
-    assert owner.counts().queued == 5
-    assert sender.counts().outgoing == 0
+    assert [host for host, _ in owner.queued_hosts()] == ["b.example"]
+    assert len(owner.queued("b.example", after=START, limit=9)) == 1
+    assert owner.pass_links(10).new == []
 
 
-def test_letters_go_on_if_the_inbox_forgot_that_it_had_read_some(
+def test_links_that_come_faster_than_their_owner_takes_them_wait(
     opened: ExitStack, tmp_path: Path
 ) -> None:
-    """In a cluster the shard of the sender may remember more: the next letter is no gap."""
-    location = new_location()
-    crawl = create(opened, location, tmp_path, 2)
-    sender, owner = (crawl.claim(shard, OPTIONS) for shard in range(2))
-    sender.commit(Batch(outgoing=[(1, candidate("/1", "b.example"))]))
-    sender.deliver()
-    owner.receive(10)
-    sender.outbox.look()
-    sender.save_cursors()
-    with LocalClient(location) as client:
-        client.delete(crawl.keys.of_shard(1, "ic"))
+    """In the waiting room of their shard: an answer has 4,096 of them at most."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    options = ShardOptions(100_000)
+    sender, owner = (crawl.claim(shard, options) for shard in range(2))
+    for part in range(5):
+        links = [(1, candidate(f"/{part}/{n}", "b.example")) for n in range(1000)]
+        sender.commit(Batch(outgoing=links))
 
-    sender.commit(Batch(outgoing=[(1, candidate("/2", "b.example"))]))
-    sender.deliver()
-    crawl.mail.arrived(1)
+    told = owner.pass_links(10_000).new
+    let_in = owner.admit_waiting(10_000)
 
-    assert [entry.url[-2:] for entry in owner.receive(10).new] == ["/2"]
-    assert crawl.fleet.rest([0]) == {0}
+    assert (len(told), len(let_in)) == (4096, 904)
+    assert [entry.seq for entry in told + let_in] == list(range(1, 5001))
+    assert owner.counts().queued == 5000
+
+
+def test_links_of_a_crawl_that_is_being_wiped_make_nothing_again(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """The shard of the sender is still there, the other one is not."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    sender = crawl.claim(0, OPTIONS)
+    (entry,) = enter(sender, candidate())
+    crawl.wipe_shards([1])
+
+    with pytest.raises(CrawlGone):
+        sender.commit(
+            Batch(pages=[(entry, page(entry))], outgoing=[(1, candidate("/x", "b.example"))])
+        )
+
+    with crawl.read(0) as reader:
+        assert reader.counts().queued == 1
+    assert crawl.server.ask("EXISTS", crawl.keys.shard(1)) == 0
+
+
+def _forgetting(client, crawl: ValkeyCrawl) -> Callable[[], None]:
+    """Return a function that makes all keys of a crawl what they are now."""
+    pattern = crawl.keys.meta.removesuffix("meta") + "*"
+    kept = {key: client.dump(key) for key in client.keys(pattern)}
+
+    def forget() -> None:
+        for key in client.keys(pattern):
+            client.delete(key)
+        for key, data in kept.items():
+            client.restore(key, 0, data)
+
+    return forget
 
 
 def test_an_emptied_server_is_not_a_finished_crawl(opened: ExitStack, tmp_path: Path) -> None:
@@ -661,8 +622,8 @@ def _loop(client) -> None:
         ("l:1:a.example", b"\x00\x00\x00\x01\x21", "queued"),
         ("l:1:a.example", b"\x00\x00\x00\x01\x7f{]", "queued"),
         ("h", b"\xff", "host"),
-        ("i", b"1 1 1 [[1]]", "receive"),
-        ("i", b"nonsense", "receive"),
+        ("i", b"\x00\x00\x00\x01a.example", "pass_links"),
+        ("i", b"\x00\x00\x00\x01b\x00many\x00!", "pass_links"),
         ("n", b"many", "queued_hosts"),
     ],
 )
@@ -679,15 +640,15 @@ def test_poisoned_values_are_refused_with_their_key(
         if suffix[0] in "li":
             client.delete(key)
             client.rpush(key, poison)
-            client.hset(crawl.keys.shard(0), "unread", 1)
-            crawl.mail.look()  # it is asked for seldom
+            client.hincrby(crawl.keys.arrivals, "0", 1)
+            store.ask_soon()
         else:
             client.hset(key, "https://a.example" if suffix == "r" else "a.example", poison)
     calls = {
         "queued": lambda: store.queued("a.example", after=START, limit=9),
         "host": lambda: store.host("a.example"),
         "robots": lambda: store.robots("https://a.example"),
-        "receive": lambda: store.receive(10),
+        "pass_links": lambda: store.pass_links(10),
         "queued_hosts": lambda: list(store.queued_hosts()),
     }
 
@@ -742,7 +703,7 @@ def test_odd_values_of_a_host_are_mended_and_said(
     assert {words.split(": ")[1] for words in said} == {"a.example", "the record of a robots.txt"}
 
 
-@pytest.mark.parametrize("way", ["commit", "receive"])
+@pytest.mark.parametrize("way", ["own", "link"])
 def test_a_shard_without_numbers_for_more_urls_ends_the_crawl(
     way: str, opened: ExitStack, tmp_path: Path
 ) -> None:
@@ -751,20 +712,19 @@ def test_a_shard_without_numbers_for_more_urls_ends_the_crawl(
     crawl.server.change("HSET", crawl.keys.shard(0), "seq", MAX_SEQ - 1)
     store, sender = (crawl.claim(shard, OPTIONS) for shard in range(2))
     (last,) = store.commit(offer([candidate("/last")])).new
-    sender.commit(Batch(outgoing=[(0, candidate("/more"))]))
-    sender.deliver()
-    crawl.mail.arrived(0)
-
-    take = partial(store.receive, 10)
-    if way == "commit":
-        take = partial(store.commit, offer([candidate("/more")]))
+    (page_of_sender,) = enter(sender, candidate("/page"))
+    more = Batch(pages=[(page_of_sender, page(page_of_sender))], outgoing=[(0, candidate("/more"))])
+    commit = partial(sender.commit, more)
+    if way == "own":
+        commit = partial(store.commit, offer([candidate("/more")]))
     with pytest.raises(StoreError, match="--shards") as refused:
-        take()
+        commit()
 
     assert last.seq == MAX_SEQ
     assert refused.value.exit_code == 4
-    with crawl.read(0) as reader:
-        assert reader.counts().queued == 1
+    for shard in range(2):
+        with crawl.read(shard) as reader:
+            assert reader.counts().queued == 1
     assert crawl.server.ask("HGET", crawl.keys.shard(0), "seq") == b"%d" % MAX_SEQ
 
 

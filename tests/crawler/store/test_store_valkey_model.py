@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -14,14 +15,17 @@ from tests.crawler.store.store_crawl import SHARDS, State, state
 from tests.crawler.store.valkey_faults import FailingServer
 from tests.crawler.store.valkey_server import new_location
 
-from mannerly.crawler.store.base import ShardOptions, ShardStore
+from mannerly.crawler.store.base import ShardOptions, ShardReader, ShardStore
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
+if TYPE_CHECKING:
+    from mannerly.crawler.model import Entry
 
-def comparable(store: ShardStore) -> State:
+
+def comparable(store: ShardReader) -> State:
     """Positions of records and the order of hosts are each store's own."""
     found = state(store)
     return found._replace(
@@ -45,6 +49,7 @@ class TwoStores(BesideMemory):
         self.crawl = ValkeyCrawl(self.server, created.manifest)
         created.close()
         self.crawl.keep_in(self.folder)
+        self.told: list[list[Entry]] = [[], []]  # that owners learn of with `pass_links`
         super().__init__()
 
     def open(self, shard: int) -> ShardStore:
@@ -70,31 +75,36 @@ class TwoStores(BesideMemory):
         if fails_at is None:
             assert admitted == model
 
-    @rule(shard=shards, fails_at=fails)
-    def deliver(self, shard, fails_at) -> None:
-        delivered = self.again(self.stored[shard].deliver, fails_at)
-        model = self.models[shard].deliver()
-        assert delivered == model or fails_at is not None
-
-    @rule(shard=shards, limit=st.integers(1, 4), fails_at=fails)
-    def receive(self, shard, limit, fails_at) -> None:
-        received = self.again(lambda: self.stored[shard].receive(limit), fails_at)
-        assert received == self.models[shard].receive(limit)
+    @rule(shard=shards, limit=st.integers(0, 4), fails_at=fails)
+    def pass_links(self, shard, limit, fails_at) -> None:
+        passed = self.again(lambda: self.stored[shard].pass_links(limit), fails_at)
+        told, count = self.told[shard], len(passed.new)
+        assert passed.new == told[:count]
+        assert min(limit, len(told)) <= count <= max(limit, len(told) // 2)
+        del told[:count]
 
     @rule(shard=shards)
     def reopen(self, shard) -> None:
         self.reopened(shard)
+        self.told[shard].clear()  # it reads its queue
+
+    def committed(self, shard: int) -> None:
+        """In a server links are in their shard with the commit."""
+        other = 1 - shard
+        self.models[shard].deliver()
+        self.told[other] += self.models[other].receive(999).new
+        self.stored[other].pass_links(0)  # so that it knows its totals
 
     @invariant()
     def they_are_the_same(self) -> None:
-        for stored, model in zip(self.stored, self.models, strict=True):
-            assert comparable(stored) == comparable(model)
+        for shard, (stored, model) in enumerate(zip(self.stored, self.models, strict=True)):
+            with self.crawl.read(shard) as reader:
+                assert comparable(reader) == comparable(model)
             assert list(stored.traffic()) == list(model.traffic())
 
     @invariant()
     def readers_see_what_the_owner_knows(self) -> None:
         for shard, stored in enumerate(self.stored):
-            stored.save_cursors()
             with self.crawl.read(shard) as reader:
                 assert reader.counts() == stored.counts()
 

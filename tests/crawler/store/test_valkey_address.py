@@ -231,8 +231,7 @@ def test_a_user_limited_to_the_prefix_is_enough(
                 lastmods={"a.example": (1, 0)},
             )
         )
-        sender.deliver()
-        received = owner.receive(10).new
+        received = owner.pass_links(10).new
         sender.commit(Batch(retries=[RetryUrls()], applied=crawl.order(AddSeeds(("https://x/",)))))
         sender.bring_back(10)
         sender.admit_waiting(10)

@@ -383,8 +383,7 @@ class Shard:
         for record in self.store.reminders():
             parts.records.remind(parts.given_up.recall(record.host, parts, now), record, now)
         if received is None and parts.routes.leads_elsewhere:
-            self.store.deliver()
-            received = self.store.receive(RECEIVE)
+            received = self.store.pass_links(RECEIVE)
         if received is not None:
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)

@@ -13,9 +13,9 @@ offered is in exactly one of them:
     skipped     not fetched on purpose; has a reason
     given up    wanted, but its host or its robots.txt could not be reached; has a reason
 
-and, beside them, links that belong to other shards and wait to be handed over (*outgoing*), one
-record per host (learned pace, robots.txt, counts) and the number of the last control record that
-was acted on. What several crawls share about hosts is in a memory of its own (`host_memory`).
+and, beside them, links to other shards that are on their way (*outgoing*), one record per host
+(learned pace, robots.txt, counts) and the number of the last control record that was acted on. What
+several crawls share about hosts is in a memory of its own (`host_memory`).
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
@@ -50,12 +50,11 @@ and has the reason as its error.
 leave the queue when a commit records or drops them. So memory holds a window of each active host,
 and the rest of the frontier costs nothing.
 
-**Links between shards.** A link to another shard is committed to the outbox together with its
-page, in one batch of links with the others. `deliver` copies batches to the owner's inbox, and
-removes them only when that is safe; the owner's `receive` moves their links into its own queue in
-one transaction. Both may be repeated after a crash at any point: at least once, deduplicated on
-arrival, so none is lost. The sender keeps no list of what it sent: a link that it meets again after
-a long while is sent again, and is known by then.
+**Links between shards.** A commit takes links to any shard (`Batch.outgoing`), together with the
+page that they were found on, so none is lost. A store that can write to all shards at once queues
+them there in the same transaction; in others they travel, and arrive at least once, deduplicated.
+The owner of their shard learns of those that are new from `pass_links`. The sender keeps no list of
+what it sent: a link that it meets again after a long while is sent again, and is known by then.
 
 **Limits.** Beyond `frontier_limit` queued URLs new ones are kept in arrival order in a waiting
 room (still "queued" in the sense above, but in no host's window) and let in as room appears:
@@ -395,11 +394,11 @@ class ShardChanges(Protocol):
     def bring_back(self, limit: int) -> BroughtBack:
         """Queue up to `limit` URLs again that `Batch.retries` asked for, oldest order first."""
 
-    def deliver(self) -> int:
-        """Hand outgoing links over to their shards; return how many were handed over."""
+    def pass_links(self, limit: int) -> Committed:
+        """Return what other shards have queued here, about `limit` of it; each URL once.
 
-    def receive(self, limit: int) -> Committed:
-        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
+        A store in which links travel (`Counts.outgoing`) hands over those of this shard before.
+        """
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""

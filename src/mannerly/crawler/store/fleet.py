@@ -20,10 +20,9 @@ the shard: whatever it had not committed is fetched again by the next owner.
 (`StoreAway` says so), and a store recognises one that it has applied.
 
 **Finished** is agreed from what each shard says of itself. `rest` notes that the owner has nothing
-to do or under way in a shard, if the store sees nothing queued, nothing to hand over or to take
-over, and no order that was not acted on. Whatever reaches the shard afterwards ends its rest. The
-crawl is finished when all shards rested at one instant. `finished` looks twice, because a look at
-many shards is not one instant.
+to do or under way in a shard, if the store sees nothing queued and no order that was not acted on.
+Whatever reaches the shard afterwards ends its rest. The crawl is finished when all shards rest at
+one instant.
 
 **Rhythm.** An exchange with the store costs the same for one page and for a hundred, so a member
 writes seldom: `Fleet.rhythm` says how often. A shard whose hosts have run dry waits for the links
@@ -90,7 +89,6 @@ class FleetFigures(NamedTuple):
     takeovers: int = 0  # shards that it claimed after their owner was lost, so far
     commits: int = 0  # writes to its shards, so far
     refused: int = 0  # writes that came too late, so far: another owner was there
-    unread_links: int = 0  # in the inboxes of its shards
     waited_s: float = 0.0  # for answers of the server, so far
     memory_bytes: int = 0  # of the server
     memory_limit_bytes: int = 0  # 0: none
@@ -102,7 +100,6 @@ class FleetFigures(NamedTuple):
             takeovers=self.takeovers + other.takeovers,
             commits=self.commits + other.commits,
             refused=self.refused + other.refused,
-            unread_links=self.unread_links + other.unread_links,
             waited_s=self.waited_s + other.waited_s,
             memory_bytes=max(self.memory_bytes, other.memory_bytes),
             memory_limit_bytes=max(self.memory_limit_bytes, other.memory_limit_bytes),
@@ -174,10 +171,10 @@ class Fleet(Protocol):
         limit: int,
         meanwhile: Callable[[], None] | None = None,
     ) -> list[Committed | StoreError]:
-        """Hand over the links of several shards of this process, and take over what came for them.
+        """Do `ShardStore.pass_links` for several shards of this process; they share a round trip.
 
-        Returns, for each, what `ShardStore.receive` returns or raises. After `StoreAway` nothing is
-        lost: what was taken over is returned the next time. `meanwhile`: as for `commit`.
+        Returns, for each, what that returns or raises. After `StoreAway` nothing is lost: what was
+        taken over is returned the next time. `meanwhile`: as for `commit`.
         """
 
     def rest(self, shards: Sequence[int]) -> set[int]:

@@ -265,6 +265,11 @@ class MemoryStore(MemoryReader, ShardStore):
             found += inbox.pop(0)
         return self._arrive(found)
 
+    def pass_links(self, limit: int) -> Committed:
+        """Hand outgoing links over, and take over what is in the inbox."""
+        self.deliver()
+        return self.receive(limit)
+
     @property
     def has_unread(self) -> bool:
         """Return whether there is anything in the inbox."""

@@ -7,7 +7,6 @@ a store on a server, for tests and for crawls in virtual time.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Protocol
@@ -96,14 +95,13 @@ class LeasedStore(DatedStore):
         return super().bring_back(limit)
 
     def deliver(self) -> int:
-        self._fence()
         for shard, _ in self._data.outbox:
             self.crawl.stir(shard)
         return super().deliver()
 
-    def receive(self, limit: int) -> Committed:
+    def pass_links(self, limit: int) -> Committed:
         self._fence()
-        return super().receive(limit)
+        return super().pass_links(limit)
 
     def forget_robots(self, origin: str) -> None:
         self._fence()
@@ -264,10 +262,7 @@ class SharedMemoryCrawl(MemoryCrawl):
         meanwhile: Callable[[], None] | None = None,  # noqa: ARG002 - nothing is waited for
     ) -> list[Committed | StoreError]:
         """Hand over and take over the links of several shards of this member."""
-        for store in stores:
-            with suppress(StoreError):  # told by `receive`
-                store.deliver()
-        return [_result(partial(store.receive, limit)) for store in stores]
+        return [_result(partial(store.pass_links, limit)) for store in stores]
 
     def rest(self, shards: Sequence[int]) -> set[int]:
         """Note that there is nothing to do in shards of this member; return where that holds."""

@@ -212,7 +212,7 @@ class FleetContract(Opening):
     def test_links_of_several_shards_are_passed_on_at_once(
         self, location: str, tmp_path: Path
     ) -> None:
-        """Those that are handed over are taken over in the same call or the next one, once."""
+        """They arrive in the same call or the next one, once."""
         one, _ = self.members(location, tmp_path)
         stores = [one.crawl.claim(number, OPTIONS) for number in (0, 1)]
         stores[0].commit(Batch(outgoing=[(1, candidate("/there")), (1, candidate("/too"))]))
@@ -272,10 +272,8 @@ class FleetContract(Opening):
         assert (too_early, half, both) == ((False, False), (True, False), (True, True))
         assert one.fleet.finished()
 
-    def test_a_letter_under_way_keeps_both_shards_from_rest(
-        self, location: str, tmp_path: Path
-    ) -> None:
-        """The sender until it was read, the receiver until it is done with it."""
+    def test_a_link_keeps_its_shard_from_rest(self, location: str, tmp_path: Path) -> None:
+        """From the commit of the page that it was found on, until it was fetched."""
         one, two = self.members(location, tmp_path)
         sender, owner = one.crawl.claim(0, OPTIONS), two.crawl.claim(1, OPTIONS)
         (entry,) = enter(sender, candidate())
@@ -283,8 +281,8 @@ class FleetContract(Opening):
         sender.commit(
             Batch(pages=[(entry, page(entry))], outgoing=[(1, candidate(host="b.example"))])
         )
-        sender.deliver()
-        under_way = one.rests(0), two.rests(1), one.fleet.finished()
+        sender.pass_links(10)
+        under_way = two.rests(1), one.fleet.finished()
 
         (received,) = self._received(owner)
         read = one.rests(0), two.rests(1), one.fleet.finished()
@@ -292,14 +290,14 @@ class FleetContract(Opening):
         done = two.rests(1), one.fleet.finished()
 
         assert rested
-        assert under_way == (False, False, False)
+        assert under_way == (False, False)
         assert read == (True, False, False)
         assert done == (True, True)
 
     def _received(self, owner: ShardStore) -> list[Entry]:
-        """Receive until something has come: a store need not look all the time."""
+        """Ask until something has come: a store need not look all the time."""
         for _ in range(100):
-            if new := owner.receive(10).new:
+            if new := owner.pass_links(10).new:
                 return new
             time.sleep(0.01)
         return []

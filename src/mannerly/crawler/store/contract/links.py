@@ -14,21 +14,43 @@ class LinkContract(Opening):
     """Links that one shard finds and another owns."""
 
     def test_a_link_travels_to_its_shard(self, location: str) -> None:
-        """It waits in the outbox, is handed over, and arrives once, as an entry like any other."""
+        """It arrives once, as an entry like any other."""
         sender, owner = self.stores(location, 2)
         link = candidate("/x", host="b.example", depth=3, hops=1)
         sender.commit(Batch(outgoing=[(1, link), (1, link)]))
-        in_outbox = sender.counts()
 
-        handed_over = sender.deliver()
-        (entry,) = owner.receive(10).new
+        sender.pass_links(10)
+        before = owner.queued("b.example", after=START, limit=9)
+        (entry,) = owner.pass_links(10).new
 
-        assert in_outbox == counts(outgoing=2)
-        assert handed_over == 2
+        assert before == []
         assert entry[1:] == (*link, 0)
         assert sender.counts() == counts()
+        assert owner.counts() == counts(queued=1, hosts=1)
         assert owner.queued("b.example", after=START, limit=9) == [entry]
-        assert (sender.deliver(), owner.receive(10)) == (0, Committed([], 0))
+        assert [store.pass_links(10) for store in (sender, owner)] == [Committed([], 0)] * 2
+
+    def test_what_others_queue_is_not_read_before_its_owner_was_told(self, location: str) -> None:
+        """Else it would be there twice: among the URLs that were read, and among the new ones."""
+        sender, owner = self.stores(location, 2)
+        paths = [f"/{n}" for n in range(5)]
+        own = owner.commit(Batch(found=[candidate(path) for path in paths[:2]])).new
+        sender.commit(Batch(outgoing=[(1, candidate(path)) for path in paths]))
+        sender.pass_links(10)
+        own += owner.commit(Batch(found=[candidate("/5")])).new
+        before = owner.queued("a.example", after=START, limit=9)
+
+        some = owner.pass_links(1).new
+        between = owner.queued("a.example", after=START, limit=9)
+        rest = owner.pass_links(10).new
+
+        assert before == own
+        assert sorted(between) == sorted(set(own + some + rest) & set(between))
+        assert sorted(entry.url for entry in own + some + rest) == sorted(
+            candidate(path).url for path in [*paths, "/5"]
+        )
+        after = owner.queued("a.example", after=START, limit=9)
+        assert sorted(after) == sorted(own + some + rest)
 
     def test_a_link_that_is_sent_again_changes_nothing(self, location: str) -> None:
         """Its owner knows it, whatever has become of it since."""
@@ -36,8 +58,8 @@ class LinkContract(Opening):
         link = candidate(host="b.example")
         for _ in range(2):
             sender.commit(Batch(outgoing=[(1, link)]))
-            sender.deliver()
-            for entry in owner.receive(10).new:
+            sender.pass_links(10)
+            for entry in owner.pass_links(10).new:
                 owner.commit(Batch(pages=[(entry, page(entry))]))
 
         assert owner.counts() == counts(fetched=1, hosts=1)
@@ -50,12 +72,13 @@ class LinkContract(Opening):
         both = zip(links, elsewhere, strict=True)
         sender.commit(Batch(outgoing=[pair for a, b in both for pair in ((1, a), (2, b))]))
 
-        handed_over = sender.deliver()
-        received = [owner.receive(_MANY).new, owner.receive(_MANY + 1).new]
+        sender.pass_links(10)
+        received = [owner.pass_links(_MANY).new, owner.pass_links(_MANY + 1).new]
 
-        assert handed_over == 2 * len(links)
         assert [entry.url for part in received for entry in part] == [link.url for link in links]
-        assert [entry.url for entry in other.receive(9999).new] == [link.url for link in elsewhere]
+        assert [entry.url for entry in other.pass_links(9999).new] == [
+            link.url for link in elsewhere
+        ]
         assert sender.counts() == counts()
 
     def test_links_from_two_shards_arrive_once(self, location: str) -> None:
@@ -64,11 +87,11 @@ class LinkContract(Opening):
         links = [candidate(f"/{n}", host="c.example") for n in range(3)]
         one.commit(Batch(outgoing=[(2, link) for link in links]))
         two.commit(Batch(outgoing=[(2, link) for link in links[1:]]))
-        handed_over = one.deliver() + two.deliver()
+        for sender in (one, two):
+            sender.pass_links(10)
 
-        received = [len(owner.receive(2).new) for _ in range(3)]
+        received = [len(owner.pass_links(2).new) for _ in range(3)]
 
-        assert handed_over == 5
         assert sum(received) == 3
         assert owner.counts() == counts(queued=3, hosts=1)
 
@@ -77,11 +100,12 @@ class LinkContract(Opening):
         sender, owner = self.stores(location, 2, frontier_limit=1)
         links = [candidate(f"/{n}", host="b.example") for n in range(2)]
         sender.commit(Batch(outgoing=[(1, link) for link in links]))
-        sender.deliver()
+        sender.pass_links(10)
 
-        committed = owner.receive(10)
+        committed = owner.pass_links(10)
 
-        assert (len(committed.new), committed.waiting) == (1, 1)
+        assert len(committed.new) == 1
+        assert owner.counts() == counts(queued=2, waiting=1, hosts=1)
 
     def test_a_link_cannot_go_to_oneself_or_nowhere(self, location: str) -> None:
         """A wrong address is refused and nothing of its batch is applied."""

@@ -195,7 +195,7 @@ class ShardContract(Opening):
 
     def test_every_url_is_known_whatever_became_of_it(self, location: str) -> None:
         """Queued, waiting, fetched and skipped URLs are known; other shards know theirs."""
-        store, _ = self.stores(location, 2, frontier_limit=3)
+        store, other = self.stores(location, 2, frontier_limit=3)
         paths = ("/done", "/queued", "/skipped")
         done, queued, skipped = store.commit(offer(candidate(path) for path in paths)).new
         waiting, outgoing = candidate("/waiting"), candidate(host="b.example")
@@ -206,9 +206,10 @@ class ShardContract(Opening):
         assert sorted(store.urls()) == sorted(everything)
         assert store.find("https://a.example/new") is None
         assert store.find(outgoing.url) is None
-        assert store.counts() == counts(
-            queued=2, waiting=1, fetched=1, skipped=1, outgoing=1, hosts=1
-        )
+        store.pass_links(10)
+        other.pass_links(10)
+        assert store.counts() == counts(queued=2, waiting=1, fetched=1, skipped=1, hosts=1)
+        assert other.find(outgoing.url) is not None
 
     def test_beyond_the_limit_urls_wait_in_the_order_of_arrival(self, location: str) -> None:
         """Nothing is lost to the limit, none overtakes, and the queue is never overfilled."""

@@ -193,6 +193,11 @@ class SqliteStore(SqliteReader, ShardStore):
             inbox.remove(last)
         return committed
 
+    def pass_links(self, limit: int) -> Committed:
+        """Hand outgoing links over, and take over what is in the inbox."""
+        self.deliver()
+        return self.receive(limit) if limit > 0 else Committed([], 0)
+
     def parsing(self, seq: int) -> None:
         """Note that this page is about to be parsed; 0: none is any more."""
         self._parsed[0] = seq

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.control import Recrawl, encode
 from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import Entry, is_failed, is_given_up
-from mannerly.crawler.store.base import Batch, Committed
+from mannerly.crawler.store.base import Batch, Committed, by_shard
 
 from .host_codec import pack_host, pack_robots
 from .layout import FoundUrl, LeavingUrl
@@ -28,7 +28,7 @@ NOT_FAILED = "plc"  # the kinds of records of URLs that have not failed (`kind_l
 
 
 def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: float) -> Payload:
-    """Return what `commit.lua` takes, but for letters, lengths of logs, and the limit.
+    """Return what `commit.lua` takes, but for lengths of logs and the limit.
 
     `ahead_s`, `clock_s`: how far the clocks of server and shard are ahead of ours (`host_codec`).
     """
@@ -51,12 +51,18 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
         given_up = f"{reason}\0{pack_entry(entry)}" if is_given_up(reason) else ""
         dropped += _leaving(hosts, entry, given_up)
     found = offered(batch.found, hosts)
+    links: list[Any] = []
+    for shard, candidates in by_shard(batch.outgoing).items():
+        theirs: dict[str, int] = {}
+        values = offered(candidates, theirs)
+        links += (shard, list(theirs), values)
     return {
         "pages": pages,
         "entries": entries,
         "dropped": dropped,
         "found": found,
         "hosts": list(hosts),
+        "links": links,
         "records": flat((each.host, pack_host(each, ahead_s, clock_s)) for each in batch.hosts),
         "robots": flat((name, pack_robots(each, ahead_s)) for name, each in batch.robots.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),

@@ -29,6 +29,7 @@ class Won(NamedTuple):
     began: Instant  # before it was sent
     clock_ms: int  # of the shard, at that instant
     is_takeover: bool  # its last owner was lost
+    last_known: int  # the number of the last URL that was known in the shard
 
 
 class Claims:
@@ -80,12 +81,12 @@ class Claims:
                 ("claim", [key], payload), load_commands(crawl.keys.of_shard(number, ""))
             )
             if word == b"yours":
-                claim, server_ms, is_takeover, beat, clock_ms = rest
+                claim, server_ms, is_takeover, beat, clock_ms, seq = rest
                 crawl.server.saw(server_ms, asked_at)
                 seen_at = crawl.mono()  # the beat may be later than `began`
                 idle_s = crawl.ages.age_s(_text(beat), seen_at) - (seen_at - began)
                 clock_ms += max(0, int(idle_s * 1000))
-                return Won(claim, began, clock_ms, is_takeover=bool(is_takeover)), left
+                return Won(claim, began, clock_ms, bool(is_takeover), seq), left
             owner, held_by, beat, run = rest
             self.learn(number, held_by, beat, run, crawl.mono())
             is_news = self.over(number, lease_s, crawl.mono()) not in ("", over)

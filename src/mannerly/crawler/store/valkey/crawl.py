@@ -36,9 +36,8 @@ from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
-from .mailbox import Mailbox
 from .manifest import pack_manifest, unpack_manifest
-from .packing import Poisoned, unpack_letter
+from .packing import Poisoned
 from .reader import ValkeyReader
 from .reminders import Reminders
 
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from .shard import ValkeyShard
 
 _CLOCKS_MS = int(CLOCKS_S * 1000)
-_PIECE = 500  # letters, or scripts of one exchange
 
 
 class ValkeyCrawl:
@@ -69,7 +67,6 @@ class ValkeyCrawl:
         self.segment_folder: Path | None = None
         self.folders: list[Path] = []
         self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
-        self.mail = Mailbox(server, self.keys, self.mono)
         self.reminders = Reminders(server, self.keys, manifest.id)
         self.ages = server.ages
         self.cards = Cards(server, self.keys, manifest.id)
@@ -92,7 +89,7 @@ class ValkeyCrawl:
         }
         try:
             require_keeping(server)
-            server.call("create", [keys.manifest, keys.meta, keys.orders, keys.cards], payload)
+            server.call("create", keys.of_crawl, payload)
         except ScriptRefused as error:
             server.close()
             if error.word != "EXISTS":
@@ -146,7 +143,7 @@ class ValkeyCrawl:
                 raise StoreInUse(f"{location} is in use: stop it first")
             keys, server = crawl.keys, crawl.server
             server.change("SREM", CRAWLS, server.address.name)
-            server.change("DEL", keys.manifest, keys.meta, keys.orders, keys.cards)
+            server.change("DEL", *keys.of_crawl)
             crawl.wipe_shards(range(crawl.manifest.shards))
         finally:
             crawl.close()
@@ -300,18 +297,13 @@ class ValkeyCrawl:
         since_ms = max(0, now_ms - int(beat_ms or now_ms))
         return float((int(clock_ms or 0) + since_ms) / 1000.0 - self.mono())
 
-    def unread(self, shard: int) -> int:
-        """Return how many links wait in a shard's inbox."""
-        return int(self.server.ask("HGET", self.keys.shard(shard), "unread") or 0)
+    def unread(self, shard: int) -> int:  # noqa: ARG002
+        """Return 0: a commit puts links into their shards."""
+        return 0
 
-    def unread_links(self, shard: int) -> Iterator[Candidate]:
-        """Yield the links that wait there."""
-        key = self.keys.of_shard(shard, "i")
-        start = 0
-        while letters := self.server.ask("LRANGE", key, start, start + _PIECE - 1):
-            for letter in letters:
-                yield from unpack_letter(letter, key).links
-            start += _PIECE
+    def unread_links(self, shard: int) -> Iterator[Candidate]:  # noqa: ARG002
+        """Yield nothing."""
+        return iter(())
 
     # ------------------------------------------------------------------ notes and orders
 

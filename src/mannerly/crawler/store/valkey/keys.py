@@ -1,15 +1,15 @@
-"""The names of all keys. Those of a shard have one hash tag, so that they are in one slot.
+"""The names of all keys. Those of a crawl have one hash tag: one script may touch all its shards.
 
     mannerly:crawls              set: the names of all crawls
     mannerly:{NAME}:…            the crawl: see `CrawlKeys`
-    mannerly:{NAME:17}:…         shard 17 of the crawl: see below
+    mannerly:{NAME}:17:…         shard 17 of the crawl: see below
     mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`), hashes: budgets b,
                                  leases l, holders h, wishes w, and the run of the server
 
 Keys of a shard; scripts make them from the first one:
 
     s        hash: id, lease (token, member, claim, beat, clock), run of the server, number and
-             answer of the last write, counters, cursor of the retries
+             answer of the last write and how much of `i` it told, counters, cursor of the retries
     k:N      set: known URLs by fingerprint, in bucket N
     n        hash: every known host: how many of its URLs are queued, with which priorities
     l:P:HOST list: those of priority P, by seq
@@ -21,9 +21,8 @@ Keys of a shard; scripts make them from the first one:
     h        hash: records of hosts
     r        hash: robots.txt by origin
     v        hash: how often the lastmod of a host's sitemap was right and wrong
-    o oc     hashes: letters to other shards, and how far each stream of them has come (`letters`)
-    i ic     list and hash: letters from other shards, and for each stream the last letter that has
-             arrived and the last one that was read
+    i        list: URLs that others have queued here and that the owner was not told of, or was told
+             of with the answer to its last write (`owner.lua`)
     lg sg    hashes: committed lengths of the logs of records, and of the segments of bodies
     u ut     lists: URLs that have a record, packed, and those that are not packed yet (`fetched`)
     m mb     list and bitmap: blocks of URLs whose record is lost, to be fetched again, and by seq
@@ -42,10 +41,10 @@ PREFIX = "mannerly:"
 CRAWLS = PREFIX + "crawls"
 HOSTS = PREFIX + "{hosts}:"
 
-OF_CRAWL = ("manifest", "meta", "orders", "cards")
+OF_CRAWL = ("manifest", "meta", "orders", "cards", "arrivals")
 OF_HOSTS = ("b", "l", "h", "w", "run")
 OF_SHARD = (
-    *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "v", "o", "oc", "i", "ic"),
+    *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "v", "i"),
     *("lg", "sg", "u", "ut", "m", "mb", "rm", "rb", "y", "x", "d"),
 )
 OF_SHARD_BEFORE = ("k", "l", "q")  # a bucket, or a priority and a host, follows
@@ -60,27 +59,33 @@ def is_listed(key: str) -> bool:
         return False
     if tag == "hosts":
         return rest in OF_HOSTS
-    if ":" not in tag:
+    shard, colon, suffix = rest.partition(":")
+    if not colon:
         return rest in OF_CRAWL
-    return rest in OF_SHARD or rest.partition(":")[0] in OF_SHARD_BEFORE
+    is_shard = shard.isdecimal()
+    return is_shard and (suffix in OF_SHARD or suffix.partition(":")[0] in OF_SHARD_BEFORE)
 
 
 class CrawlKeys:
     """The keys of one crawl."""
 
     def __init__(self, name: str) -> None:
-        tag = quote(name, safe="-._~")  # a colon would make NAME:17 ambiguous
-        self._tag = tag
-        base = f"{PREFIX}{{{tag}}}:"
+        self._base = base = f"{PREFIX}{{{quote(name, safe='-._~')}}}:"  # no brace ends the tag
         self.manifest = base + "manifest"  # string: identity, seeds, settings
         self.meta = base + "meta"  # hash: id, hold, granted pages
         self.orders = base + "orders"  # list of control records
         self.cards = base + "cards"  # hash: members that work on the crawl
+        self.arrivals = base + "arrivals"  # hash: by shard, how many URLs others have added to it
+
+    @property
+    def of_crawl(self) -> list[str]:
+        """Return the keys of the crawl as a whole."""
+        return [self.manifest, self.meta, self.orders, self.cards, self.arrivals]
 
     def shard(self, number: int) -> str:
         """Return the key of a shard's state. Those of its other values begin like it."""
-        return f"{PREFIX}{{{self._tag}:{number}}}:s"
+        return f"{self._base}{number}:s"
 
     def of_shard(self, number: int, suffix: str) -> str:
         """Return another key of a shard."""
-        return f"{PREFIX}{{{self._tag}:{number}}}:{suffix}"
+        return f"{self._base}{number}:{suffix}"

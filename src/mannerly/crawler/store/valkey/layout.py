@@ -28,7 +28,7 @@ class LeavingUrl(NamedTuple):
 
 
 class FoundUrl(NamedTuple):
-    """A URL that may be new: in `found` of `commit.lua` and `receive.lua`."""
+    """A URL that may be new: in `found` and `links` of `commit.lua`."""
 
     print: str
     address: int  # of its bucket

@@ -39,7 +39,6 @@ from .claims import Claims
 from .health import require_keeping
 from .home import Home
 from .notes import FileNote, ServerNote
-from .outbox import Outbox
 from .page_limit import take_pages
 from .shard import ValkeyShard
 from .together import Together
@@ -168,7 +167,7 @@ class ValkeyFleet:
         for shard, answer in zip(shards, answers, strict=True):
             if isinstance(answer, Exception):
                 raise answer
-            is_ours, server_ms, unread, reminders, run, clock_ms = answer
+            is_ours, server_ms, reminders, run, clock_ms = answer
             self._claims.runs.saw(shard.number, run.decode(), crawl.mono())
             if is_ours:
                 if is_ours == _PROLONGED:
@@ -177,7 +176,6 @@ class ValkeyFleet:
                 else:
                     withheld.append(self._claims.runs.settled_at(run.decode(), self.lease_s))
                 crawl.server.saw(server_ms, asked_at)
-                crawl.mail.seen(shard.number, unread)
                 shard.heard.seen(reminders)
             else:
                 shard.lose()
@@ -209,14 +207,14 @@ class ValkeyFleet:
         limit: int,
         meanwhile: Callable[[], None] | None = None,
     ) -> list[Committed | StoreError]:
-        """Hand over and take over the links of several shards of this process."""
+        """Take over what others have queued in several shards of this process."""
         with self._crawl.server.working(meanwhile):
             return self._together(stores).pass_links(limit)
 
     def _together(self, stores: Sequence[ShardStore]) -> Together:
         shards = [store for store in stores if isinstance(store, ValkeyShard)]
         assert len(shards) == len(stores), "shards of this store"
-        return Together(self._crawl.server, self._crawl.mail, shards)
+        return Together(self._crawl.server, self._crawl.keys, shards)
 
     def figures(self) -> FleetFigures:
         """Return what this process knows of the store, for metrics. Asks the server once."""
@@ -227,7 +225,6 @@ class ValkeyFleet:
             takeovers=self.takeovers,
             commits=sum(shard.written[0] for shard in self.claimed.values()) + self._writes_before,
             refused=self.refused,
-            unread_links=self._crawl.mail.depth(),
             waited_s=server.busy_s,
             memory_bytes=sum(int(each.get("used_memory", 0)) for each in memory),
             memory_limit_bytes=sum(int(each.get("maxmemory", 0)) for each in memory),
@@ -269,24 +266,29 @@ class ValkeyFleet:
             writes=Writes(server, key, crawl.manifest.id, token),
             ages=crawl.ages,
             records=RecordWriter(folder, stem, won.number, durable=options.durable),
-            outbox=Outbox(number, server, keys, crawl.manifest.id, won.number, token, crawl.mono),
-            mail=crawl.mail,
             note=note,
             keeps_urls=crawl.keeps_urls,
             reminders=crawl.reminders,
+            on_links=self._have_links,
             on_close=self._released,
         )
         shard.set_clock(won.clock_ms, won.began)
         shard.sure_until = won.began + self.lease_s - MARGIN_S
         shard.segment_stem = stem
         self.claimed[number] = shard
-        crawl.mail.watch(number)
+        shard.begin(won.last_known)
         try:
             shard.load(left)
         except StoreError:
             shard.close()  # else it would be renewed, and no member would work on it
             raise
         return shard
+
+    def _have_links(self, shards: Sequence[int]) -> None:
+        """Note that a commit of this process has added links to some shards."""
+        for number in shards:
+            if number in self.claimed:
+                self.claimed[number].ask_soon()
 
     def _released(self, shard: ValkeyShard) -> None:
         """Let go of a shard, so that the next owner need not wait."""
@@ -295,7 +297,6 @@ class ValkeyFleet:
         self.refused += refused
         if self.claimed.get(shard.number) is shard:
             del self.claimed[shard.number]
-            self._crawl.mail.unwatch(shard.number)
         if not shard.is_lost:
             shard.release()
             return
@@ -310,34 +311,18 @@ class ValkeyFleet:
 
     def finished(self) -> bool:
         """Return whether every shard rests: the crawl is finished."""
-        first = self._resting()
-        return first is not None and self._resting() == first
-
-    def _resting(self) -> list[int] | None:
-        """Return the epochs of all shards and the last order; None: one does not rest.
-
-        The one that did not rest before is asked first: most looks need no other.
-        """
-        if self._epochs([self._busy]) is None:
-            return None
-        return self._epochs(range(self._crawl.manifest.shards))
-
-    def _epochs(self, shards: Sequence[int]) -> list[int] | None:
-        """Return the epochs of shards that rest, and the last order; None: one does not rest."""
         crawl = self._crawl
-        rows = crawl.server.ask_all(
-            [("HMGET", crawl.keys.shard(each), "id", "rests", "epoch", "orders") for each in shards]
-        )
         last = crawl.last_order()
-        epochs, known_id = [], crawl.manifest.id.encode()
-        for shard, (known, rests, epoch, orders) in zip(shards, rows, strict=True):
-            if known != known_id:
-                raise crawl.gone()
-            if rests != b"1" or int(orders) < last:
-                self._busy = shard
-                return None
-            epochs.append(int(epoch))
-        return [*epochs, last]
+        payload: Payload = {
+            "id": crawl.manifest.id,
+            "shards": crawl.manifest.shards,
+            "first": self._busy,
+            "seen": len(crawl.orders()),
+            "last": last,
+        }
+        busy: int = crawl.server.call("finished", [crawl.keys.meta, crawl.keys.orders], payload)
+        self._busy = max(0, busy)
+        return busy < 0
 
     # ------------------------------------------------------------------ --max-urls
 

@@ -13,8 +13,8 @@ from mannerly.crawler.store.base import Manifest, StoreError
 
 from .packing import Poisoned, text_of
 
-MAX_SHARDS = 16_384  # a cluster has as many slots
-SCHEMA = 2  # 2: leases and waits are counted by members, not by the clock of the server
+MAX_SHARDS = 16_384
+SCHEMA = 3  # 2: leases and waits are counted by members; 3: all keys of a crawl have one hash tag
 
 
 class _Schema(msgspec.Struct, frozen=True):

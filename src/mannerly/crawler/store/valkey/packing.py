@@ -23,13 +23,11 @@ bucket: in a shard of 4 million URLs one is taken for another with a probability
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 from xxhash import xxh3_128_intdigest
 
 from mannerly.crawler.kinds import KINDS, Kind
-from mannerly.crawler.model import Candidate, Entry
+from mannerly.crawler.model import Entry
 from mannerly.crawler.store.base import StoreError
 
 SEQ_BITS = 27
@@ -66,7 +64,6 @@ class _Odd(msgspec.Struct, array_like=True, frozen=True):
 _encode = msgspec.json.Encoder().encode
 _decode_odd = msgspec.json.Decoder(_Odd).decode
 _decode_entry = msgspec.json.Decoder(Entry).decode
-_decode_candidates = msgspec.json.Decoder(list[Candidate]).decode
 
 
 def score(priority: int, seq: int) -> int:
@@ -180,44 +177,6 @@ def unpack_waiting(data: bytes, seq: int, key: str) -> Entry:
         return unpack(packed, host.decode(), (int(priority) << SEQ_BITS) | seq, key)
     except ValueError as error:
         raise Poisoned(f"an entry in {key} is damaged ({error})") from None
-
-
-def pack_candidates(candidates: list[Candidate]) -> str:
-    """Return a letter to another shard."""
-    return text_of(candidates)
-
-
-class InboxLetter(NamedTuple):
-    """A letter as it is in an inbox."""
-
-    stream: str  # SENDER:CLAIM-TOKEN
-    number: int
-    links: list[Candidate]
-
-
-def unpack_letter(data: bytes, key: str) -> InboxLetter:
-    """Return a letter of an inbox: `STREAM NUMBER LINKS JSON`.
-
-    Raises:
-        Poisoned: this is no letter; the message names the key.
-    """
-    try:
-        stream, number, _, packed = data.split(b" ", 3)
-        return InboxLetter(stream.decode("ascii"), int(number), unpack_candidates(packed, key))
-    except ValueError as error:
-        raise Poisoned(f"a letter in {key} is damaged ({error})") from None
-
-
-def unpack_candidates(data: bytes, key: str) -> list[Candidate]:
-    """Return the links of a letter.
-
-    Raises:
-        Poisoned: these are no links; the message names the key.
-    """
-    try:
-        return _decode_candidates(data)
-    except msgspec.MsgspecError as error:
-        raise Poisoned(f"a letter in {key} is damaged ({error})") from None
 
 
 def _shared(one: str, other: str) -> int:

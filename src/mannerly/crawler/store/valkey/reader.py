@@ -19,7 +19,6 @@ from mannerly.crawler.store.records.writer import Extent
 
 from .hashes import hash_pieces, pairs
 from .host_codec import unpack_host, unpack_robots
-from .letters import split_name
 from .lost_records import LostRecords
 from .packing import (
     MAX_SEQ,
@@ -28,14 +27,13 @@ from .packing import (
     number_of,
     score,
     unpack,
-    unpack_candidates,
     unpack_entry,
     unpack_waiting,
 )
 from .writes import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.model import (
@@ -50,10 +48,9 @@ if TYPE_CHECKING:
 
     from .client import ValkeyServer
     from .host_codec import Clocks
-    from .letters import LetterStream
 
 COUNTERS = (
-    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up"),
     *("retries", "rechecks", "round", "applied", "seq"),
 )
 KEPT = 1  # the third number of a log: the server has the URLs of its records
@@ -91,6 +88,11 @@ class ValkeyReader(ShardReader):
 
     # ------------------------------------------------------------------ the queue
 
+    @property
+    def _known_seq(self) -> int:
+        """Return the number up to which URLs of the queue are read."""
+        return MAX_SEQ
+
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, past (priority, seq); (−1, −1): the beginning."""
         return self._window(host, after, limit)[1]
@@ -106,6 +108,7 @@ class ValkeyReader(ShardReader):
             "limit": limit,
             "text": text,
             "scan": scan,
+            "known": self._known_seq,
         }
         last, *rows = self._server.call("window", [self._base + "s"], payload)
         entries = []
@@ -248,15 +251,8 @@ class ValkeyReader(ShardReader):
         return next((entry for entry in self._in_queue(url) if entry.url == url), None)
 
     def outgoing(self) -> Iterator[Candidate]:
-        """Yield links to other shards that were not handed over yet."""
-        letters = []
-        for name, data in self._hash("o"):
-            stream, place = self._stream("o", name)
-            letters.append((stream, self._number("o", place.encode()), data))
-        cursors = self._letter_cursors(self._hash("oc"))
-        for stream, number, data in sorted(letters):
-            if number > cursors.get(stream, {}).get("posted", 0):
-                yield from unpack_candidates(data.partition(b" ")[2], self._base + "o")
+        """Yield nothing: a commit puts links into their shards."""
+        return iter(())
 
     def urls(self) -> Iterator[str]:
         """Yield every URL known to the shard, each once."""
@@ -343,22 +339,6 @@ class ValkeyReader(ShardReader):
             if self._server.ask("SISMEMBER", f"{self._base}k:{bucket}", print_):
                 return True
         return False
-
-    def _letter_cursors(
-        self, fields: Iterable[tuple[bytes, bytes]]
-    ) -> dict[LetterStream, dict[str, int]]:
-        """Return how far letters to other shards have come: `last`, `posted` and `passed`."""
-        cursors: dict[LetterStream, dict[str, int]] = {}
-        for field, value in fields:
-            stream, which = self._stream("oc", field)
-            cursors.setdefault(stream, {})[which] = self._number("oc", value)
-        return cursors
-
-    def _stream(self, suffix: str, name: bytes) -> tuple[LetterStream, str]:
-        try:
-            return split_name(name)
-        except ValueError:
-            raise Poisoned(f"{self._base}{suffix} has the field {name[:40]!r}") from None
 
     def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
         for piece in hash_pieces(self._server, self._base + suffix):

@@ -14,13 +14,11 @@ from typing import NamedTuple
 from .layout import constants
 
 _PARTS = {
-    "commit": ("queue", "letters", "arrive"),
-    "receive": ("queue", "arrive"),
+    "commit": ("queue", "arrive", "links"),
     "admit": ("queue",),
     "bring_back": ("queue",),
-    "cursor": ("letters",),
 }
-_OWNED = ("commit", "admit", "receive", "bring_back", "cursor", "rest", "release", "forget")
+_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget")
 
 
 class Script(NamedTuple):

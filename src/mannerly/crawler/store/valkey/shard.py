@@ -1,12 +1,15 @@
 """One shard in a server, for its owner: `ShardStore`.
 
-The owner is the only one who writes to its shard, apart from letters that arrive. So totals are
-known here without asking, and what was read stays true until the next write. Every change is one
-numbered script (`writes`). Records are written to a file first; the length that the script commits
-makes them valid.
+The owner is the only one who writes to its shard, but for links that the commits of other shards
+add to its queue. The answer to each write of the owner tells it of those (`owner.lua`). Until it is
+told of one, its reads leave that one out: so totals and queues are as of its last write, without
+asking, and a URL is told of once. It asks for news with a write that changes nothing (`take.lua`).
+
+Every change is one numbered script (`writes`). Records are written to a file first; the length that
+the script commits makes them valid.
 
 This module is long because `ShardStore` has many calls: most of them are a few lines here, and the
-work is done by `writes`, `batches`, `outbox`, `returning` and the scripts.
+work is done by `writes`, `batches`, `returning` and the scripts.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.base import (
@@ -21,18 +26,15 @@ from mannerly.crawler.store.base import (
     Committed,
     Earlier,
     ShardStore,
-    StoreFull,
-    by_shard,
     check_recipients,
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 
-from .batches import Sent, commit_payload, committed, flat, offered
+from .batches import Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
 from .hashes import pairs
 from .host_codec import pack_host
-from .outbox import post
-from .packing import number_of, unpack_letter, unpack_waiting
+from .packing import number_of, unpack_waiting
 from .reader import COUNTERS, KEPT, ValkeyReader
 from .reminders import HeardReminders
 from .returning import Returning
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from mannerly.crawler.model import Candidate, Entry, HostRecord, RobotsRecord
+    from mannerly.crawler.model import Entry, HostRecord, RobotsRecord
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
@@ -53,16 +55,14 @@ if TYPE_CHECKING:
     from .client import Call, Command, Payload, ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
-    from .mailbox import Mailbox
     from .notes import Note
-    from .outbox import Outbox
     from .reminders import Reminders
     from .writes import Answer, Writes
 
-LETTERS = 64  # that are read at once
+POLL_S = 0.1  # since an answer that told of what others have queued
 FORESEEN = 1000  # origins whose robots.txt was looked for
-_OUTGOING = 7  # its place among the counters
-_ROUND, _APPLIED = 10, 11
+_ROUND, _APPLIED, _SEQ = 9, 10, 11  # their places among the counters
+_NUMBER = 4  # characters at the beginning of an entry of a list
 _NOTHING = Committed([], 0)
 
 
@@ -73,7 +73,6 @@ def load_commands(base: str) -> list[Command]:
         ("HLEN", base + "n"),
         ("HGETALL", base + "x"),
         ("SMEMBERS", base + "d"),
-        ("HGETALL", base + "oc"),
         ("LLEN", base + "ut"),
     ]
 
@@ -96,11 +95,10 @@ class ValkeyShard(ValkeyReader, ShardStore):
         writes: Writes,
         ages: Ages,
         records: RecordWriter,
-        outbox: Outbox,
-        mail: Mailbox,
         note: Note,
         keeps_urls: bool,
         reminders: Reminders,
+        on_links: Callable[[Sequence[int]], None],
         on_close: Callable[[ValkeyShard], None],
     ) -> None:
         own_clocks = partial(clocks, self.clock_ahead_s)
@@ -110,18 +108,24 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._clock_ahead_s = 0.0  # the clock of the shard, before our monotonic clock
         self.suspects: Mapping[int, int] = {}
         self.acknowledged: AbstractSet[int] = set()
+        self._keys = keys
         self._shards = shards
         self._limit = limit
         self._writes = writes
         self._writer = records
-        self.outbox = outbox
-        self._mail = mail
+        self._on_links = on_links
         self._on_close = on_close
         self._is_open = True
         self._is_read = False  # the records from before this claim
         self._sent: Sent | None = None
         # The totals, with the counters that they were made of: they are asked for at every turn.
-        self._counts: tuple[list[int], int, Counts] | None = None
+        self._counts: tuple[list[int], Counts] | None = None
+        self.arrivals = -1  # URLs that others have ever added, as of the last answer
+        self.heard_at: Instant = -inf  # when that answer came
+        self._untaken: dict[
+            int, Entry
+        ] = {}  # that we were told of, and `pass_links` did not return
+        self._last_known = 0  # the number of the last URL that we were told of
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
         self._returning = Returning(self, records)
@@ -134,13 +138,16 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if note.seq:  # it is counted by now
             note.write(0)
 
+    def begin(self, last_known: int) -> None:
+        """Begin with the number of the last URL when the shard was claimed."""
+        self._last_known = last_known
+
     def load(self, left: list[Any]) -> None:
         """Begin with what the last owner left: the answers to `load_commands`."""
-        totals, hosts, suspects, done, cursors, unpacked = left
+        totals, hosts, suspects, done, unpacked = left
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
-        self.outbox.load(self._letter_cursors(pairs(cursors)))
         if self._fetched is not None:
             self._fetched.load(unpacked)
 
@@ -148,12 +155,25 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def counts(self) -> Counts:
         """Return exact totals."""
-        counters, handed = self._writes.counters, self.outbox.handed
-        if self._counts is None or self._counts[0] is not counters or self._counts[1] != handed:
-            known = list(counters)
-            known[_OUTGOING] = max(0, known[_OUTGOING] - handed)  # as `letters.lua` does
-            self._counts = counters, handed, counts_of(known)
-        return self._counts[2]
+        counters = self._writes.counters
+        if self._counts is None or self._counts[0] is not counters:
+            self._counts = counters, counts_of(counters)
+        return self._counts[1]
+
+    @property
+    def _known_seq(self) -> int:
+        return self._last_known
+
+    def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
+        """Return a host's next entries in order, without those that `pass_links` will return."""
+        entries: list[Entry] = []
+        while (wanted := limit - len(entries)) > 0:
+            piece = super().queued(host, after=after, limit=wanted)
+            entries += [entry for entry in piece if entry.seq not in self._untaken]
+            if len(piece) < wanted:
+                break
+            after = piece[-1].priority, piece[-1].seq
+        return entries
 
     def queued_hosts(self) -> Iterator[tuple[str, int]]:
         """Yield every host with queued URLs; an empty queue is known here without asking."""
@@ -268,17 +288,15 @@ class ValkeyShard(ValkeyReader, ShardStore):
             payload |= fetched.payload()
         payload["limit"] = self._limit
         payload["heard"] = self.heard.payload()
-        payload["letters"] = self.outbox.write(dict(by_shard(batch.outgoing)))
-        payload["stamp"] = self.outbox.stamp
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
             self._writer.add(batch, self.round)
         self._is_read = self._is_read and not batch.listed
-        letters, saved = self.outbox.news()
-        payload |= letters
         self._sent = Sent(whole)
 
+        receivers = payload["links"][::3]
+
         def finish(answer: Answer) -> None:
-            saved()
+            self._on_links(receivers)
             self._writer.committed()
             for origin in batch.robots:
                 self._foreseen.pop(origin, None)
@@ -288,7 +306,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
                 fetched.committed(payload, answer.unpacked)
             self._add_late("commit", committed(answer, entries))
 
-        self._begin("commit", payload, finish)
+        self._begin("commit", payload, finish, receivers)
 
     def _forget(self, batch: Batch) -> None:
         """Drop the notes about pages that have left the queue."""
@@ -316,7 +334,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         waiting = first[: room - len(returned)]
         entries = [
             *(unpack_waiting(data, int(float(at)), self._base + "wz") for data, at in returned),
-            *(unpack_waiting(each[4:], number_of(each), self._base + "w") for each in waiting),
+            *(unpack_waiting(row[_NUMBER:], number_of(row), self._base + "w") for row in waiting),
         ]
 
         def finish(_: Answer) -> None:
@@ -354,81 +372,42 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     # ------------------------------------------------------------------ links between shards
 
-    def deliver(self) -> int:
-        """Hand outgoing links over to their shards; return how many were handed over."""
-        if self._writes.is_pending:
-            return 0  # its letters may not be committed
-        return post(self.outbox, self._mail)
-
-    def receive(self, limit: int) -> Committed:
-        """Take over what is in the inbox, a batch of links at a time until `limit` is reached."""
+    def pass_links(self, limit: int) -> Committed:
+        """Take over what other shards have queued here."""
         self.settle()
-        if not self.is_received and self._mail.has_any(self.number):
-            self.begin_receive(self._server.ask(*self.inbox), limit)
+        if self.wants_to_ask:
+            self.asked(int(self._server.ask("HGET", self._keys.arrivals, self.number) or 0))
             self.settle()
-        return self.end_receive()
+        return self.take(limit)
 
     @property
-    def is_received(self) -> bool:
-        """Return whether links were taken over that `end_receive` did not return yet."""
-        return "receive" in self._late
+    def wants_to_ask(self) -> bool:
+        """Return whether it is time to ask how many URLs others have added."""
+        return self._server.mono() - self.heard_at >= POLL_S
 
     @property
-    def inbox(self) -> Command:
-        """Return the command that reads the first letters of the inbox."""
-        return ("LRANGE", self._base + "i", 0, LETTERS - 1)
+    def has_untaken(self) -> bool:
+        """Return whether we were told of URLs that `pass_links` did not return."""
+        return bool(self._untaken)
 
-    def begin_receive(self, letters: list[bytes], limit: int) -> None:
-        """Take over the first letters, if there are any: it is pending then."""
-        key = self._base + "i"
-        found: list[Candidate] = []
-        cursors: dict[str, int] = {}
-        read: list[str] = []
-        for letter in letters:
-            if read and len(found) >= limit:
-                break
-            stream, number, links = unpack_letter(letter, key)
-            found += links
-            cursors[stream] = number
-            read.append(f"{stream} {number}")
-        if len(read) == len(letters) < LETTERS:
-            self._mail.seen(self.number, 0)
-        if not read:
-            return
-        hosts: dict[str, int] = {}
-        payload: Payload = {
-            "limit": self._limit,
-            "found": offered(found, hosts),
-            "hosts": list(hosts),
-            "streams": list(cursors),
-            "numbers": list(cursors.values()),
-            "letters": read,
-            "links": len(found),
-        }
-        self._begin(
-            "receive",
-            payload,
-            lambda answer: self._add_late("receive", committed(answer, found)),
-        )
+    def ask_soon(self) -> None:
+        """Let the next `pass_links` ask: there are some."""
+        self.heard_at = -inf
 
-    def end_receive(self) -> Committed:
-        """Return what came of the letters that were taken over."""
-        return self._take_late("receive") or _NOTHING
+    def asked(self, arrivals: int) -> None:
+        """Learn how many URLs others have ever added: if that is news, a write is pending then."""
+        self.heard_at = self._server.mono()
+        if arrivals != self.arrivals:
+            self._begin("take", {}, None)
 
-    def save_cursors(self) -> None:
-        """Keep what is known of letters."""
-        self.settle()
-        self.begin_save()
-        self.settle()
-
-    def begin_save(self) -> None:
-        """Keep what is known of letters, if there is news: it is pending then."""
-        if self.outbox.has_news:
-            payload, saved = self.outbox.news()
-            self._begin("cursor", payload, lambda _: saved())
+    def take(self, limit: int) -> Committed:
+        """Return URLs that we were told of, each once; more than `limit` if there are very many."""
+        most = max(limit, len(self._untaken) // 2) if limit else 0
+        seqs = list(islice(self._untaken, most))
+        return Committed([self._untaken.pop(seq) for seq in seqs], 0)
 
     def rest_call(self, orders: int) -> Call:
-        """Return the call that notes that nothing is left to do, if all letters were read.
+        """Return the call that notes that nothing is left to do.
 
         `orders` is the last control record there is. The answer is 1 if that holds.
         """
@@ -480,9 +459,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             self._on_close(self)
 
     def release(self) -> None:
-        """Let the next owner in, after what is known of letters was kept."""
-        with suppress(StoreAway, StoreFull, LeaseLost, CrawlGone):
-            self.save_cursors()
+        """Let the next owner in."""
         with suppress(StoreAway, LeaseLost, CrawlGone):
             now = self._server.mono()
             last = {"beat": self._ages.stamp(now), "clock": self.clock_ms(now)}
@@ -495,8 +472,15 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._begin(name, payload, finish)
         self.settle()
 
-    def _begin(self, name: str, payload: Payload, finish: Callable[[Answer], None]) -> None:
-        self._writes.begin(name, payload, self._add_lengths)
+    def _begin(
+        self,
+        name: str,
+        payload: Payload,
+        finish: Callable[[Answer], None] | None,
+        others: Sequence[int] = (),
+    ) -> None:
+        keys = [self._keys.shard(shard) for shard in others]
+        self._writes.begin(name, payload, self._add_lengths, keys)
         self._finish = finish
 
     @property
@@ -513,12 +497,16 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Return the call of what is pending; its answer goes to `settled`."""
         return self._writes.call()
 
-    def settled(self, answer: bytes | StoreError) -> None:
+    def settled(self, answer: list[bytes] | StoreError) -> None:
         """Take the answer to `pending_call`; errors are raised."""
         self._finished(self._writes.settled(answer))
 
     def _finished(self, answer: Answer) -> None:
-        self._mail.seen(self.number, answer.unread)
+        self.arrivals, self.heard_at = answer.arrivals, self._server.mono()
+        self._last_known = answer.counts[_SEQ]
+        for data in answer.arrived:
+            entry = unpack_waiting(data[_NUMBER:], number_of(data), self._base + "i")
+            self._untaken[entry.seq] = entry
         self.heard.seen(answer.reminders)
         finish, self._finish = self._finish, None
         if finish is not None:

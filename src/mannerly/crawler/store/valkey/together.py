@@ -7,20 +7,19 @@ whose answer was lost every write is pending in its own shard.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
-
-from .outbox import Posting, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.store.base import Batch, Committed
 
-    from .client import Call, Command, ValkeyServer
-    from .mailbox import Mailbox
+    from .client import Call, ValkeyServer
+    from .keys import CrawlKeys
     from .shard import ValkeyShard
 
 _PIECE = 64  # writes of one exchange: other clients of the server wait for it
@@ -29,9 +28,11 @@ _PIECE = 64  # writes of one exchange: other clients of the server wait for it
 class Together:
     """Some shards of one process, and which of them failed."""
 
-    def __init__(self, server: ValkeyServer, mail: Mailbox, shards: Iterable[ValkeyShard]) -> None:
+    def __init__(
+        self, server: ValkeyServer, keys: CrawlKeys, shards: Iterable[ValkeyShard]
+    ) -> None:
         self._server = server
-        self._mail = mail
+        self._keys = keys
         self._shards = list(shards)
         self._failed: dict[int, StoreError] = {}  # by shard
 
@@ -43,29 +44,26 @@ class Together:
         return [self._result(shard, shard.end_commit) for shard in self._shards]
 
     def pass_links(self, limit: int) -> list[Committed | StoreError]:
-        """Hand over and take over links; return what `receive` of each would return or raise."""
+        """Take over what others have queued; return what `pass_links` of each would."""
         self._settle()
-        having: list[ValkeyShard] = []
-        inboxes: list[list[bytes]] = []
+        asking = [shard for shard in self._sound if shard.wants_to_ask]
         try:
-            posting = Posting([shard.outbox for shard in self._sound], self._mail)
-            having = [
-                shard
-                for shard in self._sound
-                if not shard.is_received
-                and (shard.number in posting.shards or self._mail.may_have(shard.number))
-            ]
-            inboxes = self._exchange(posting, [shard.inbox for shard in having])
+            known = self._arrivals(asking)
         except StoreError as error:
             self._failed |= {shard.number: error for shard in self._sound}
-            having = []
-        for shard, letters in zip(having, inboxes, strict=True):
-            try:
-                shard.begin_receive(letters, limit)
-            except StoreError as error:  # a letter is damaged
-                self._failed[shard.number] = error
+        else:
+            for shard, arrivals in zip(asking, known, strict=True):
+                shard.asked(int(arrivals or 0))
         self._settle()
-        return [self._result(shard, shard.end_receive) for shard in self._shards]
+        return [self._result(shard, partial(shard.take, limit)) for shard in self._shards]
+
+    def _arrivals(self, shards: Sequence[ValkeyShard]) -> list[bytes | None]:
+        """Return how many URLs others have ever added to each shard; None: none yet."""
+        if not shards:
+            return []
+        numbers = [shard.number for shard in shards]
+        found: list[bytes | None] = self._server.ask("HMGET", self._keys.arrivals, *numbers)
+        return found
 
     def rest(self, orders: int) -> set[int]:
         """Note that nothing is left to do in these shards; return the numbers of those that rest.
@@ -73,21 +71,8 @@ class Together:
         Raises:
             StoreAway, CrawlGone: see there.
         """
-        if not self._shards:
-            return set()
         self._settle()
-        outboxes = [shard.outbox for shard in self._sound]
-        self._exchange(Posting(outboxes, self._mail), [])
-        look(outboxes)
-        for shard in self._sound:
-            shard.begin_save()
-        self._settle()
-        self._mail.look()
-        still = [
-            shard
-            for shard in self._sound
-            if shard.outbox.is_empty and not self._mail.has_any(shard.number)
-        ]
+        still = self._sound
         calls = [shard.rest_call(orders) for shard in still]
         answers = self._server.calls(calls) if calls else []
         for shard, answer in zip(still, answers, strict=True):
@@ -97,15 +82,6 @@ class Together:
             if not isinstance(error, LeaseLost):
                 raise error
         return {shard.number for shard, answer in zip(still, answers, strict=True) if answer == 1}
-
-    def _exchange(self, posting: Posting, inboxes: Sequence[Command]) -> list[list[bytes]]:
-        """Post letters, and read inboxes afterwards."""
-        calls = posting.calls()
-        if not calls and not inboxes:
-            return []
-        answers, letters = self._server.calls_and_ask(calls, inboxes)
-        posting.answered(answers)
-        return letters
 
     @property
     def _sound(self) -> list[ValkeyShard]:

@@ -18,11 +18,11 @@ from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from .packing import Poisoned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .client import Call, Payload, ValkeyServer
 
-_COUNTERS = 14  # of `owner.lua`, and the number of hosts
+_COUNTERS = 13  # of `owner.lua`, and the number of hosts
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -35,17 +35,25 @@ class Answer(msgspec.Struct, frozen=True):
     counted: int = 0  # pages that counted
     placed: list[int] = []  # places of URLs that came back into the queue
     waiting: int = 0  # of those that came back
-    unread: int = 0  # links in the inbox
+    arrivals: int = 0  # URLs that others have ever queued in the shard
     reminders: int = 0  # of hosts, from others (`HeardReminders`)
     unpacked: int = 0  # URLs with a record that are not in a block; 0: not told
+    arrived: list[bytes] = []  # URLs that others have queued since the last write
 
 
 _decode = msgspec.msgpack.Decoder(Answer).decode
 
 
 class _Pending:
-    def __init__(self, name: str, payload: Payload, prepare: Callable[[Payload], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        payload: Payload,
+        prepare: Callable[[Payload], None],
+        others: Sequence[str],
+    ) -> None:
         self.name = name
+        self.others = others
         self.payload = payload
         self.prepare = prepare
 
@@ -70,15 +78,22 @@ class Writes:
         return self._pending is not None
 
     def begin(
-        self, name: str, payload: Payload, prepare: Callable[[Payload], None] = lambda _: None
+        self,
+        name: str,
+        payload: Payload,
+        prepare: Callable[[Payload], None] = lambda _: None,
+        others: Sequence[str] = (),
     ) -> None:
         """Make a write pending, with the next number; nothing may be pending before.
 
-        `prepare` completes the payload before every try, and may fail.
+        `prepare` completes the payload before every try, and may fail. `others` are the keys of
+        other shards that it changes, too.
         """
         assert self._pending is None, "an earlier write is settled first"
         self.number += 1
-        self._pending = _Pending(name, {**self._fence, "n": self.number, **payload}, prepare)
+        self._pending = _Pending(
+            name, {**self._fence, "n": self.number, **payload}, prepare, others
+        )
 
     def settle(self) -> Answer:
         """Try the pending write, and return its answer.
@@ -97,9 +112,9 @@ class Writes:
         if self.is_lost:
             raise LeaseLost("the shard has another owner")
         pending.prepare(pending.payload)
-        return pending.name, [self._key], pending.payload
+        return pending.name, [self._key, *pending.others], pending.payload
 
-    def settled(self, answer: bytes | StoreError) -> Answer:
+    def settled(self, answer: list[bytes] | StoreError) -> Answer:
         """Take the answer to `call`; errors are raised, as by `settle`."""
         try:
             if isinstance(answer, StoreError):
@@ -126,8 +141,8 @@ class Writes:
 
 def counts_of(counters: list[int]) -> Counts:
     """Return the totals of a shard from its counters."""
-    (queued, waiting, fetched, failed, lists, skipped, given_up, outgoing) = counters[:8]
-    (retries, rechecks, round_number, _applied, _seq, hosts) = counters[8:]
+    (queued, waiting, fetched, failed, lists, skipped, given_up) = counters[:7]
+    (retries, rechecks, round_number, _applied, _seq, hosts) = counters[7:]
     return Counts(
         queued=queued,
         waiting=waiting,
@@ -136,7 +151,7 @@ def counts_of(counters: list[int]) -> Counts:
         lists=lists,
         skipped=skipped,
         given_up=given_up,
-        outgoing=outgoing,
+        outgoing=0,  # a commit puts links into their shards
         hosts=hosts,
         retries=retries,
         rechecks=rechecks,
@@ -144,8 +159,9 @@ def counts_of(counters: list[int]) -> Counts:
     )
 
 
-def _decoded(data: bytes) -> Answer:
+def _decoded(answer: list[bytes]) -> Answer:
+    data, *arrived = answer
     try:
-        return _decode(data)
+        return msgspec.structs.replace(_decode(data), arrived=arrived)
     except msgspec.MsgspecError as error:
         raise Poisoned(f"the answer of a script cannot be read ({error})") from None

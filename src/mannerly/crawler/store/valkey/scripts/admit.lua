@@ -2,6 +2,7 @@
 -- (`wz`), which are older. The queue stays within its limit: the owner has read the first `back` and
 -- `count` of them, and checked that there is room.
 if is_repeated then return answered() end
+begin()
 local PATTERN = '^([^%z]*)%z(%d+)%z(.*)$'
 local back = redis.call('ZRANGE', P .. 'wz', 0, A.back - 1, 'WITHSCORES')
 for i = 1, A.back * 2, 2 do

@@ -34,14 +34,15 @@ end
 -- A number has 27 bits (`packing`): one more would be that of another URL. It is checked before anything
 -- is changed, as if all candidates were new.
 local MOST_URLS = 134217727
-local function lacks_numbers(found)
-  return C.seq + #found / FOUND_SIZE > MOST_URLS
+local function lacks_numbers(counts, found)
+  return counts.seq + #found / FOUND_SIZE > MOST_URLS
 end
 local NO_NUMBERS = 'NUMBERS a shard has as many URLs as it can have (134,217,727): begin a new crawl '
   .. 'with more shards (--shards), or with fewer URLs in its scope'
 
--- `found` has candidates (`FoundUrl`). Returns the places of new ones and how many were queued.
-local function arrive(found, hosts, limit)
+-- `found` has candidates (`FoundUrl`). Returns the places of new ones and how many were queued; these
+-- are added to `told`, if there is that list.
+local function arrive(found, hosts, limit, told)
   local count, buckets = C.known, math.max(FIRST, C.buckets)
   local new, room = {}, limit - (C.queued - C.waiting)
   if C.waiting > 0 then room = 0 end
@@ -67,7 +68,11 @@ local function arrive(found, hosts, limit)
           entries = {}
           queue[priority] = entries
         end
-        entries[#entries + 1] = number_text(C.seq) .. found[i + FOUND_ENTRY]
+        local number = number_text(C.seq)
+        entries[#entries + 1] = number .. found[i + FOUND_ENTRY]
+        if told then
+          told[#told + 1] = number .. name .. '\0' .. priority .. '\0' .. found[i + FOUND_ENTRY]
+        end
       else
         waiting[#waiting + 1] = number_text(C.seq) .. name .. '\0' .. priority .. '\0'
           .. found[i + FOUND_ENTRY]
@@ -79,9 +84,7 @@ local function arrive(found, hosts, limit)
     for priority, entries in pairs(queue) do append(name, priority, entries) end
   end
   for name in pairs(is_met) do host_of(name) end
-  for first = 1, #waiting, 2000 do
-    redis.call('RPUSH', P .. 'w', unpack(waiting, first, math.min(first + 1999, #waiting)))
-  end
+  push(P .. 'w', waiting)
   C.waiting = C.waiting + #waiting
   C.queued = C.queued + #new
   for _ = 1, SPLITS do

@@ -3,6 +3,7 @@
 -- The owner has read them (`back`, of `BackUrl`) from the sets and from its files; `lost`: from the
 -- first block of `m`, which goes.
 if is_repeated then return answered() end
+begin()
 local placed, waiting = {}, 0
 local room = A.limit - (C.queued - C.waiting)
 for i = 1, #A.back, BACK_SIZE do

@@ -6,7 +6,8 @@
 local S = KEYS[1]
 local P = string.sub(S, 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
-local held = redis.call('HMGET', S, 'id', 'token', 'member', 'beat', 'run', 'hold', 'claim', 'clock')
+local held = redis.call('HMGET', S, 'id', 'token', 'member', 'beat', 'run', 'hold', 'claim', 'clock',
+  'seq')
 if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
@@ -19,11 +20,13 @@ if is_held_back then return {'restarted', '', token, beat, run} end
 local now = now_ms()
 local claim = (tonumber(held[7]) or 0) + 1
 redis.call('HSET', S, 'token', A.token, 'member', A.member, 'beat', A.beat, 'beat_at', now,
-  'claim', claim, 'batch', 0, 'answer', '')
+  'claim', claim, 'batch', 0, 'answer', '', 'told', 0)
+redis.call('UNLINK', P .. 'i') -- the new owner reads the queue itself, up to this number
 for _, parsing in ipairs({redis.call('HGET', S, 'parsing') or '0', A.parsing}) do
   if tonumber(parsing) ~= 0 then -- an owner died while this page was parsed
     redis.call('HINCRBY', P .. 'x', parsing, 1)
   end
 end
 redis.call('HSET', S, 'parsing', '0')
-return {'yours', claim, now, token ~= '' and 1 or 0, beat, tonumber(held[8]) or 0}
+return {'yours', claim, now, token ~= '' and 1 or 0, beat, tonumber(held[8]) or 0,
+  tonumber(held[9]) or 0}

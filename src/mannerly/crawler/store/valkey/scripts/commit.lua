@@ -1,7 +1,11 @@
 -- Invariant: a batch is applied whole. A page counts only if its URL is still queued, so nothing is
--- recorded twice; what it brought, and the lengths of the files with its record, come with it.
+-- recorded twice; what it brought, whichever shards that belongs to, and the lengths of the files with
+-- its record come with it.
 if is_repeated then return answered() end
-if lacks_numbers(A.found) then return redis.error_reply(NO_NUMBERS) end
+if lacks_numbers(C, A.found) then return redis.error_reply(NO_NUMBERS) end
+local receivers, failure = receivers_of(A.links)
+if failure then return failure end
+begin()
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0
@@ -109,19 +113,8 @@ for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, reco
 end
 for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
+add_links(receivers, A.limit)
 
-local cursors = note_letters()
-local letters = {}
-for i = 1, #A.letters, 4 do -- shard, number, links, packed links
-  local stream = A.letters[i] .. ':' .. A.stamp
-  letters[#letters + 1] = stream .. ':' .. A.letters[i + 1]
-  letters[#letters + 1] = A.letters[i + 2] .. ' ' .. A.letters[i + 3]
-  cursors[#cursors + 1] = stream .. ':last'
-  cursors[#cursors + 1] = A.letters[i + 1]
-  C.outgoing = C.outgoing + A.letters[i + 2]
-end
-set_fields(P .. 'o', letters)
-set_fields(P .. 'oc', cursors)
 set_fields(P .. 'r', A.robots)
 for i = 1, #A.votes, 3 do
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])

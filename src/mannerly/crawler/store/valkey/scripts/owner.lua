@@ -1,17 +1,24 @@
--- Invariant: only the owner whose token the shard has changes it, and each of its writes once.
+-- Invariant: only the owner whose token the shard has changes it, and each of its writes once. Others
+-- add links (`links.lua`), and the owner learns of each of them once.
 --
 -- The writes of a claim are numbered. The next number is applied. The last number again is a
 -- repetition, because an answer was lost: it gets the same answer, and nothing is applied. Any
 -- other number means that the server has forgotten writes (a restart that lost its last second):
 -- the owner's view of the shard is wrong, so it has to let go and claim again.
+--
+-- URLs that others have queued are in the list `i` until their owner was told: with the answer to a
+-- write, all of them, and they leave the list with the next write. So what an owner knows of its
+-- shard came with the answer to a numbered write, and a server that forgets it forgets that write.
 local S = KEYS[1]
 local P = string.sub(S, 1, -2)
+local BASE, SHARD = string.match(S, '^(.*:)(%d+):s$')
+local ARRIVALS = BASE .. 'arrivals'
 local A = cmsgpack.unpack(ARGV[1])
 
 local COUNTERS = {'queued', 'waiting', 'fetched', 'failed', 'lists', 'skipped', 'given_up',
-  'outgoing', 'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
-local TOLD = 13 -- of them, in the answer
-local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'unread', 'parsing', unpack(COUNTERS))
+  'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
+local TOLD = 12 -- of them, in the answer
+local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'told', 'parsing', unpack(COUNTERS))
 if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')
 end
@@ -25,13 +32,23 @@ end
 
 local C = {}
 if A.n and not is_repeated then
-  -- The first write comes before anything else: without memory it fails, and nothing is changed.
-  redis.call('HSET', S, 'at', now_ms(), 'rests', '0')
   for i, name in ipairs(COUNTERS) do C[name] = tonumber(held[i + 5]) or 0 end
 end
 
+-- The first write comes before anything else: without memory it fails, and nothing is changed.
+local function begin()
+  redis.call('HSET', S, 'at', now_ms(), 'rests', '0')
+  local told = tonumber(held[4]) or 0
+  if told > 0 then redis.call('LTRIM', P .. 'i', told, -1) end
+end
+
 -- The answer to a write that is repeated.
-local function answered() return redis.call('HGET', S, 'answer') end
+local function answered()
+  local told = tonumber(held[4]) or 0
+  local arrived = told > 0 and redis.call('LRANGE', P .. 'i', 0, told - 1) or {}
+  table.insert(arrived, 1, redis.call('HGET', S, 'answer'))
+  return arrived
+end
 
 -- A command costs more than its values do: many fields are read or written with one.
 local PIECE = 2000 -- values of one command
@@ -42,9 +59,9 @@ local function set_fields(key, fields)
   end
 end
 
-local function remove_fields(key, names)
-  for first = 1, #names, PIECE do
-    redis.call('HDEL', key, unpack(names, first, math.min(first + PIECE - 1, #names)))
+local function push(key, values)
+  for first = 1, #values, PIECE do
+    redis.call('RPUSH', key, unpack(values, first, math.min(first + PIECE - 1, #values)))
   end
 end
 
@@ -57,7 +74,8 @@ local function get_fields(key, names, take)
   end
 end
 
--- Keep the counters, the number of this write and its answer; return the answer.
+-- Keep the counters, the number of this write and its answer; return the answer, and the URLs that
+-- others have queued since the last write.
 local function done(answer)
   local counts = {}
   local kept = {}
@@ -68,9 +86,11 @@ local function done(answer)
   end
   counts[#counts + 1] = redis.call('HLEN', P .. 'n')
   answer.counts = counts
-  answer.unread = answer.unread or tonumber(held[4]) or 0
+  answer.arrivals = tonumber(redis.call('HGET', ARRIVALS, SHARD)) or 0
   answer.reminders = redis.call('HLEN', P .. 'rm')
   local packed = cmsgpack.pack(answer)
-  redis.call('HSET', S, 'batch', A.n, 'answer', packed, unpack(kept))
-  return packed
+  local arrived = redis.call('LRANGE', P .. 'i', 0, -1)
+  redis.call('HSET', S, 'batch', A.n, 'answer', packed, 'told', #arrived, unpack(kept))
+  table.insert(arrived, 1, packed)
+  return arrived
 end

@@ -59,9 +59,7 @@ end
 local function append(name, priority, entries)
   local host = host_of(name)
   local key = list_key(name, priority)
-  for first = 1, #entries, 2000 do
-    redis.call('RPUSH', key, unpack(entries, first, math.min(first + 1999, #entries)))
-  end
+  push(key, entries)
   host.count = host.count + #entries
   host.priorities[priority] = true
 end

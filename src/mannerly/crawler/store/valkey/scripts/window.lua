@@ -1,5 +1,6 @@
 -- Invariant: entries come in the order of (priority, number), past the cursor; nothing is changed.
--- Entries of lists come as they are; those of the sorted set with their number in front. `text`:
+-- Entries of lists come as they are; those of the sorted set with their number in front. Those of the
+-- lists with a number above `known` are left out: their owner was not told of them yet. `text`:
 -- only those that contain it; then at most `scan` entries are looked at, and the cursor of the last
 -- one is the first value of the answer.
 local S = KEYS[1]
@@ -59,13 +60,17 @@ for text in string.gmatch(value, ' (%d+)') do
       start = start + #entries
       for _, entry in ipairs(entries) do
         local seq = number_of(entry)
+        if seq > A.known then
+          start = math.huge
+          break
+        end
         if priority > A.priority or seq > A.seq then
           take_back(priority, seq)
           if is_enough() then break end
           take(priority, seq, string.sub(entry, 5))
         end
       end
-    until #entries < 500 or is_enough()
+    until #entries < 500 or start == math.huge or is_enough()
   end
 end
 take_back(math.huge, 0)
