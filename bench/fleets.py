@@ -108,7 +108,7 @@ def _show_planted() -> None:
                 found = seed
                 break
         said = "NOT FOUND" if found is None else f"found by seed {found}"
-        print(f"{planted.name:35} {said:18} {_times(times_s)}")
+        print(f"{planted.breaks:4} {planted.name:50} {said:18} {_times(times_s)}", flush=True)
 
 
 def _timed(plan: Plan, seed: int) -> tuple[FleetOutcome, float]:

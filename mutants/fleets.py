@@ -46,7 +46,7 @@ FLEETS = (
         "give the number of a URL again",
         "P2",
         _VALKEY + "scripts/arrive.lua",
-        "  return C.seq + #found / FOUND_SIZE > MOST_URLS\n",
+        "  return counts.seq + #found / FOUND_SIZE > MOST_URLS\n",
         "  return false\n",
         (_FAULTS + "test_a_shard_without_numbers_for_more_urls_ends_the_crawl",),
     ),

@@ -220,7 +220,7 @@ class FleetFaults:
     def _fail_over(self) -> float:
         """Lose the server, and have its replica take its place; return when all have found it."""
         rng, server, now = self._rng, self._server, self._clock.now
-        lost_s = [rng.choice([0.0, rng.uniform(0.0, LAG_S)]) for _ in range(server.servers)]
+        lost_s = rng.choice([0.0, rng.uniform(0.0, LAG_S)])
         server.fail_over(lost_s)
         self._restarts.append(now)
         server.set_clock(rng.choice([0.0, rng.uniform(-3600.0, 3600.0)]))  # that of the replica
@@ -233,7 +233,7 @@ class FleetFaults:
                 until = back_at + rng.uniform(0.0, _REPLICA_S)
                 member.link.reach_replica(until)
                 found_at = max(found_at, until)
-        self._forget_since(now - max(lost_s) - 2 * COMMIT_S, found_at)
+        self._forget_since(now - lost_s - 2 * COMMIT_S, found_at)
         return found_at
 
     def _spoil(self, member: SimulatedMember, fault: Fault) -> None:

@@ -3,9 +3,8 @@
 -- Values: a string; a hash {kind, key, n, of, names, changes}; a set likewise; a list {kind, key, items};
 -- a sorted set {kind, key, n, of, order, changes}. Order and names are made when they are needed,
 -- `changes` counts how often fields were changed. A key that becomes empty is gone.
--- Every change is noted in a journal, so that the last moments can be taken back (`rewind`), also to
--- different instants for the servers of a cluster (`fail_over`). What a
--- real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
+-- Every change is noted in a journal, so that the last moments can be taken back (`rewind`,
+-- `fail_over`). What a real server returns in no order (HGETALL, SMEMBERS) is sorted here: a seed repeats a run.
 --
 -- A command gets its words as one table, the key first.
 collectgarbage('setpause', 400) -- nearly everything is kept: look through it less often
@@ -52,13 +51,6 @@ end
 local function forget_journals()
   for at = 1, SPANS do lengths[at] = 0 end
   noted = 0
-end
-
--- The server of a cluster, of so many, that has a key.
-local function server_of(key, servers)
-  local tag, sum = string.match(key, '{(.-)}') or key, 0
-  for i = 1, #tag do sum = sum + byte(tag, i) end
-  return sum % servers + 1
 end
 
 local WHOLE_TEXTS = {} -- of small numbers: counters, and numbers of entries and letters
@@ -711,9 +703,9 @@ return {
     for i = noted - 3, 1, -4 do take_back(journal[i], journal[i + 1], journal[i + 2], journal[i + 3]) end
     noted = 0
   end,
-  -- Be a replica from now on: it has what was written until an instant, of each server of a cluster.
-  fail_over = function(packed)
-    local until_s, at_s = unpack_at(packed, 1), math.huge
+  -- Be a replica from now on: it has what was written until an instant.
+  fail_over = function(until_s)
+    local at_s = math.huge
     lengths[span_now] = noted
     for back = 0, SPANS - 1 do
       local span = (span_now - 1 - back) % SPANS + 1
@@ -722,7 +714,7 @@ return {
         local what, where = list[i], list[i + 1]
         if what == MARK then
           at_s = where
-        elseif at_s > until_s[server_of(what == KEY and where or where.key, #until_s)] then
+        elseif at_s > until_s then
           take_back(what, where, list[i + 2], list[i + 3])
         end
       end

@@ -79,9 +79,9 @@ class Keyspace:
         """Say which run of the server this is."""
         self._tell(run_id.encode())
 
-    def fail_over(self, until: Sequence[float]) -> None:
-        """Take back what was done after an instant, of each server of a cluster."""
-        self._fail_over(_encode([float(each) for each in until]))
+    def fail_over(self, until: float) -> None:
+        """Take back what was done after an instant."""
+        self._fail_over(float(until))
 
     def prolong(self, what: dict[str, Any]) -> None:
         """Prolong leases and renew cards, as the renewals of their members do."""

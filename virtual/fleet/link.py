@@ -8,7 +8,7 @@ For a time a link can also be
     slow          a call takes time, and has its effect at an instant of it: at its beginning, at
                   its end or between. If that is longer than the client's timeout, the call fails
                   when that is over, and has its effect all the same, perhaps later than calls that
-                  were made after it. The servers of a cluster answer one after the other
+                  were made after it
     breaking      a connection is lost in the middle of an exchange: the first commands, none or
                   all of them have run, and there is no answer
     to a replica  which answers READONLY to a write (after a failover)
@@ -67,7 +67,6 @@ class ModelLink(ValkeyServer):
         self.cut = Cut.NONE
         self.busy_until = 0.0
         self.aside: Aside | None = None  # in which its member waits for an answer
-        self.is_cluster = server.servers > 1
         self._model = server
         self._at = at
         self._rng = random.Random(f"link {seed}")
@@ -149,21 +148,18 @@ class ModelLink(ValkeyServer):
         )
 
     def _slowly(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands, in as many parts as there are servers; each takes its time."""
-        answers: list[Any] = []
-        for part in _parts(commands, self._model.servers):
-            took_s = self._slow_s * self._rng.random() ** 2
-            effect_s = took_s * self._rng.choice([0.0, self._rng.random(), 1.0])
-            found: list[Any] = []
-            # It has its effect if its member is stopped or killed meanwhile, too.
-            self._at(self.mono() + effect_s, partial(self._arrive, part, self._seen, found))
-            self._wait(min(took_s, TIMEOUT_S))
-            if took_s > TIMEOUT_S:
-                raise StoreAway(f"{self.address.server} cannot be reached: timed out")
-            if not found:
-                raise self._lost()
-            answers += found
-        return answers
+        """Run commands, which takes time."""
+        took_s = self._slow_s * self._rng.random() ** 2
+        effect_s = took_s * self._rng.choice([0.0, self._rng.random(), 1.0])
+        found: list[Any] = []
+        # They have their effect if their member is stopped or killed meanwhile, too.
+        self._at(self.mono() + effect_s, partial(self._arrive, commands, self._seen, found))
+        self._wait(min(took_s, TIMEOUT_S))
+        if took_s > TIMEOUT_S:
+            raise StoreAway(f"{self.address.server} cannot be reached: timed out")
+        if not found and commands:
+            raise self._lost()
+        return found
 
     def _wait(self, wait_s: float) -> None:
         """Wait for the server; it may be gone afterwards."""
@@ -188,11 +184,6 @@ class ModelLink(ValkeyServer):
 
     def _lost(self) -> StoreAway:
         return StoreAway(f"{self.address.server} cannot be reached: connection lost")
-
-
-def _parts(commands: Sequence[Command], most: int) -> list[Sequence[Command]]:
-    size = -(-len(commands) // most) or 1
-    return [commands[first : first + size] for first in range(0, len(commands), size)]
 
 
 def _as_client(error: ServerError) -> Exception:

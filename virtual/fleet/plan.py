@@ -44,7 +44,6 @@ class Plan:
     shards: int = 12
     faults: int = 6  # at random instants of the first `busy_s` seconds
     kinds: tuple[Fault, ...] = tuple(Fault)
-    servers: tuple[int, ...] = (1, 1, 3)  # one of these, drawn: several are a cluster
     # Of slow calls: up to more than the client's timeout, the margin of a lease, and the lease.
     slow_s: tuple[float, float] = (0.05, 25.0)
     busy_s: float = 120.0

@@ -1,7 +1,8 @@
 """Errors to plant in a fleet, to show that the judge finds them.
 
-Each is a mistake that fleets of others make, or that ours would make without one of its rules.
-Those in scripts are edits of their text; the others replace one function for the time of a run.
+Each is a mistake that fleets of others make, or that ours would make without one of its rules: it
+names the invariant that it breaks (docs/explanation/server-protocol.md). Those in scripts are edits
+of their text; the others replace one function for the time of a run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
 from mannerly.crawler.store.valkey import batches, leases, reader
 from mannerly.crawler.store.valkey.claims import Claims
 from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server
+from mannerly.crawler.store.valkey.packing import MAX_SEQ
+from mannerly.crawler.store.valkey.reader import ValkeyReader
 from mannerly.crawler.store.valkey.reminders import Reminders
 from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
@@ -27,7 +30,7 @@ from .world import simulate_fleet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.model import Entry, HostRecord
     from mannerly.crawler.store.base import ShardOptions, WorkerCard
     from mannerly.crawler.store.ranges import Notes
     from mannerly.crawler.store.valkey.client import Call, Command
@@ -43,6 +46,7 @@ class Planted:
     """One error: edits of scripts, functions that are replaced, and the faults that reveal it."""
 
     name: str
+    breaks: str  # the invariant
     edits: tuple[tuple[str, str], ...] = ()
     patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
     kinds: tuple[Fault, ...] = tuple(Fault)
@@ -73,6 +77,11 @@ def _forgetful(record: HostRecord, ahead_s: float, clock_s: float) -> str:
     free = record._replace(next_at=0.0, blocked_until=0.0, breaker_until=0.0)
     return pack_host(free, ahead_s, clock_s)
 
+
+# What `renew.lua` answers to an owner that has lost its shard, or whose writes were forgotten.
+_NOT_OURS = "if held[2] ~= A.token then return {0, now, 0, run, clock} end"
+_FORGOTTEN = "if A.n and tonumber(held[4]) < A.n then return {0, now, 0, run, clock} end"
+_IS_GAP = "if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then"
 
 # The condition of `claim.lua` for an owner that stays, and the end of its lease by a clock.
 _IS_OVER = "if token ~= '' and A.over ~= token .. ' ' .. beat"
@@ -125,6 +134,17 @@ def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
     server.ask("HINCRBY", f"{base}s", "queued", -1)
 
 
+def _read_at_once(
+    self: ValkeyShard, host: str, *, after: tuple[int, int], limit: int
+) -> list[Entry]:
+    """Read everything that is queued, told or not."""
+    known, self._last_known = self._last_known, MAX_SEQ
+    try:
+        return ValkeyReader.queued(self, host, after=after, limit=limit)
+    finally:
+        self._last_known = known
+
+
 _run = ModelLink._run
 
 
@@ -175,15 +195,17 @@ def _claim_or_keep(self: FleetWorker, number: int) -> bool:
 PLANTED = (
     Planted(
         "no fencing",
+        "I6",
         edits=(
-            ("if held[2] ~= A.token then return {0, now, 0, 0, run, clock} end", ""),
+            (_NOT_OURS, ""),
             ("if held[2] ~= A.token then\n", "if false then\n"),
-            ("if A.n and not is_repeated and A.n ~= tonumber(held[3]) + 1 then", "if false then"),
+            (_IS_GAP, "if false then"),
         ),
         kinds=(Fault.STOP, Fault.CUT),
     ),
     Planted(
         "leases by the client's clock",
+        "I3",
         edits=(
             (_IS_OVER, "if token ~= '' and A.wall < " + _UNTIL),
             ("local now = now_ms()", "local now = A.wall or now_ms()"),
@@ -192,45 +214,53 @@ PLANTED = (
     ),
     Planted(
         "leases by the server's clock",
+        "I3",
         edits=((_IS_OVER, "if token ~= '' and now_ms() < " + _UNTIL),),
         patches=((Claims, "over", _always_over),),
         kinds=(Fault.CLOCK,),
     ),
     Planted(
         "no takeover while the server's clock is behind",
+        "I1",
         edits=((_IS_OVER, _IS_OVER + " or (token ~= '' and now_ms() < " + _UNTIL + ")"),),
         kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
         plan=replace(SMALL, duration_s=400.0),
     ),
     Planted(
         "waits by the server's clock",
+        "I3",
         patches=((reader, "unpack_host", _aged_by_the_server),),
         kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
         plan=LONG_WAITS,
     ),
     Planted(
         "next instant not kept",
+        "I13",
         patches=((batches, "pack_host", _forgetful),),
         kinds=(Fault.JOIN, Fault.KILL),
     ),
     Planted(
         "pop and forget",
+        "I10",
         patches=((leases.ValkeyFleet, "claim", _without_what_was_under_way),),
         kinds=(Fault.KILL, Fault.JOIN),
     ),
     Planted(
         "no hold after a restart",
+        "I4",
         edits=(("if is_held_back then return", "if false then return"),),
         kinds=(Fault.UNKNOWN_OWNER,),
     ),
     Planted(
         "waits that the server forgot are not told again",
+        "I14",
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
         plan=LONG_WAITS,
     ),
     Planted(
         "a claim that fails half-way is kept",
+        "I5",
         patches=(
             (ValkeyShard, "load", _load_or_keep),
             (FleetWorker, "_claim", _claim_or_keep),
@@ -239,18 +269,73 @@ PLANTED = (
     ),
     Planted(
         "a lease counted from the answer to its end",
+        "I2",
         patches=((leases.ValkeyFleet, "renew", _sure_from_the_answer),),
-        kinds=(Fault.SLOW,),
+        kinds=(Fault.SLOW, Fault.STOP),
         plan=replace(
             SMALL,
             members=2,
-            servers=(24,),
             shards=24,
             hosts=96,
-            faults=16,
+            faults=24,
             delay_s=1.0,
             crawl_delays_s=(0.0,),
             slow_s=(1.9, 2.0),
+        ),
+    ),
+    Planted(
+        "a gap in the numbers of writes is not noticed",
+        "I7",
+        edits=((_IS_GAP, "if false then"), (_FORGOTTEN, "")),
+        kinds=(Fault.FORGET, Fault.FAILOVER),
+    ),
+    Planted(
+        "a write whose answer was lost is applied again",
+        "I7",
+        edits=(
+            ("local is_repeated = A.n == tonumber(held[3])", "local is_repeated = false"),
+            (_IS_GAP, "if A.n and A.n > tonumber(held[3]) + 1 then"),
+        ),
+        kinds=(Fault.SLOW, Fault.BREAK),
+    ),
+    Planted(
+        "links to a shard without an owner are dropped",
+        "I8",
+        edits=(("arrive(to.found,", "arrive(to.has_owner and to.found or {},"),),
+        kinds=(Fault.KILL, Fault.JOIN),
+    ),
+    Planted(
+        "a link is known before it is queued",
+        "I9",
+        edits=(
+            ("C.queued = C.queued + #new\n", "C.queued = C.queued + queued\n"),
+            ("if C.waiting > 0 then room = 0 end", "if told then room = 0 end"),
+            ("push(P .. 'w', waiting)", ""),
+            ("C.waiting = C.waiting + #waiting\n", ""),
+        ),
+    ),
+    Planted(
+        "URLs are read before their owner is told of them",
+        "I11",
+        patches=((ValkeyShard, "queued", _read_at_once),),
+    ),
+    Planted(
+        "a link to a shard does not end its rest",
+        "I15",
+        edits=(
+            (
+                "'known', C.known, 'buckets', C.buckets, 'rests', '0')",
+                "'known', C.known, 'buckets', C.buckets)",
+            ),
+        ),
+        kinds=(Fault.KILL, Fault.STOP, Fault.CUT),
+    ),
+    Planted(
+        "a shard that was never claimed counts as one at rest",
+        "I16",
+        edits=(
+            ("if known[2] ~= '1' or", "if known[2] == '0' or"),
+            ("tonumber(known[3]) < A.last", "(tonumber(known[3]) or 0) < A.last"),
         ),
     ),
 )

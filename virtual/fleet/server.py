@@ -31,17 +31,11 @@ LAG_S = 10.0  # of a replica, at most (min-replicas-max-lag)
 
 
 class ModelServer:
-    """A server of which every member of a fleet has a `ModelLink`.
+    """A server of which every member of a fleet has a `ModelLink`."""
 
-    With several `servers` it is a cluster: their replicas are not equally late.
-    """
-
-    def __init__(
-        self, clock: VirtualClock, edits: Sequence[tuple[str, str]] = (), *, servers: int = 1
-    ) -> None:
+    def __init__(self, clock: VirtualClock, edits: Sequence[tuple[str, str]] = ()) -> None:
         self.is_up = True
         self.is_refusing = False  # connections, while it is not up; else nothing answers
-        self.servers = servers
         self.run = 1
         self.calls = 0
         self._clock = clock
@@ -111,12 +105,10 @@ class ModelServer:
             self._keys.rewind()
         self._begin_run()
 
-    def fail_over(self, lost_s: Sequence[float]) -> None:
-        """Be its replica, which lacks the last seconds: so many, of each of the servers."""
-        assert len(lost_s) == self.servers
-        assert max(lost_s) <= LAG_S
-        now = EPOCH_S + self._clock.now
-        self._keys.fail_over([now - each for each in lost_s])
+    def fail_over(self, lost_s: float) -> None:
+        """Be its replica, which lacks so many of the last seconds."""
+        assert lost_s <= LAG_S
+        self._keys.fail_over(EPOCH_S + self._clock.now - lost_s)
         self._begin_run()
 
     def _begin_run(self) -> None:

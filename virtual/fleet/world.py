@@ -88,7 +88,7 @@ class World:
         self._rng = random.Random(f"fleet {seed}")
         self._folder = folder
         self.clock = VirtualClock()
-        self.server = ModelServer(self.clock, edits, servers=self._rng.choice(plan.servers))
+        self.server = ModelServer(self.clock, edits)
         self._seed = seed
         self.web = GeneratedWeb(
             hosts=plan.hosts,

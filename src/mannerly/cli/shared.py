@@ -53,7 +53,7 @@ def prepare_shared(
     base: CrawlSettings | None = None,
 ) -> RunPlan:
     """Return the plan of a run that creates a crawl in a server, or joins it."""
-    from mannerly.crawler.store import read_records_from
+    from mannerly.crawler.store import failover_risk, read_records_from
 
     from . import notices
     from .crawl import RunPlan, check_start
@@ -80,6 +80,8 @@ def prepare_shared(
     if settings.extract is not None:
         check_function(settings.extract)
     rules = read_rules(configuration.texts("fail_on"))
+    if (risk := patiently(configuration, lambda: failover_risk(location))) is not None:
+        said.append(risk)
     read_records_from([member.segments or member.data_dir])
     is_joined = manifest is not None
     return RunPlan(settings, seeds, location, configuration, is_joined, said, rules, member=member)

@@ -37,6 +37,7 @@ def test_workers_go_on_after_a_failover(web: DemoWeb, tmp_path: Path) -> None:
             world.fail_over()
 
             assert [worker.end() for worker in workers] == [0, 0], workers[0].said
+            assert "CONFIG SET min-replicas-to-write 1" in workers[0].said
             code, urls = fleet.exported(*workers)
             assert (code, len(urls), len(set(urls))) == (0, HOSTS * PAGES, HOSTS * PAGES)
             fleet.require_gaps(DELAY_S)

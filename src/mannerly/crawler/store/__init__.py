@@ -49,6 +49,7 @@ __all__ = [
     "examine",
     "examine_server",
     "exists",
+    "failover_risk",
     "host_memory_location",
     "in_server",
     "is_in_server",
@@ -318,6 +319,17 @@ def examine_server(url: str) -> list[ServerFact]:
     from .valkey.health import examine_server as look
 
     return look(url)
+
+
+def failover_risk(location: str) -> str | None:
+    """Return what a failover of the server of a crawl could do, and what to type; None: nothing.
+
+    Raises:
+        StoreError: it cannot be asked.
+    """
+    from .valkey.health import unguarded_failover
+
+    return unguarded_failover(location)
 
 
 def _implementation(location: str | Path) -> Implementation:

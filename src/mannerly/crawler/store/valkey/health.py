@@ -1,6 +1,7 @@
 """Find what is wrong with a server, before a crawl finds out.
 
-`require_keeping` is asked at every start: a server that may evict keys would lose URLs silently.
+`require_keeping` is asked at every start: a server that may evict keys would lose URLs silently. So
+is `unguarded_failover`: a primary without `min-replicas-to-write` may go on beside its successor.
 `examine_server` is for `mannerly doctor`. Both need INFO only; a server that does not let a user
 read its configuration is examined as far as it goes.
 """
@@ -54,6 +55,34 @@ def require_keeping(server: ValkeyServer) -> None:
             )
 
 
+def unguarded_failover(url: str) -> str | None:
+    """Return what a failover of a server could do, and what to type; None: nothing is wrong.
+
+    Raises:
+        StoreAway: it cannot be reached.
+        AddressRefused: the address or the password is not acceptable.
+    """
+    server = ValkeyServer(parse(url))
+    try:
+        unguarded = [facts for facts in server.information("replication") if _lacks_guard(facts)]
+        if not unguarded:
+            return None
+        place = server.place
+    finally:
+        server.close()
+    where = "" if server.is_cluster else f" -h {place.host} -p {place.port}"
+    return (
+        f"{server.address.server} has replicas and min-replicas-to-write 0: in a failover a "
+        "primary that is cut off goes on beside the one that replaces it, and two workers may send "
+        f"to one host. On every server: redis-cli{where} CONFIG SET min-replicas-to-write 1"
+    )
+
+
+def _lacks_guard(facts: Mapping[str, str]) -> bool:
+    """Return whether a server has replicas and writes without them, by its INFO replication."""
+    return facts.get("connected_slaves", "0") != "0" and "min_slaves_good_slaves" not in facts
+
+
 def examine_server(url: str) -> list[ServerFact]:
     """Return the properties of a server, the most important first.
 
@@ -87,16 +116,15 @@ def _identity(server: ValkeyServer, facts: Mapping[str, str]) -> Iterator[Server
     lack = ""
     if is_replica:
         lack = f"a replica cannot be written to: use the address of its primary ({server.primary})"
+    elif _lacks_guard(facts):
+        lack = "two primaries may be in use during a failover: set min-replicas-to-write 1"
     mode = facts.get("redis_mode") or facts.get("server_mode", "standalone")
     replicas = facts.get("connected_slaves", "0")
     yield ServerFact("role", f"{role}, {mode}, {replicas} replicas", lack, is_problem=is_replica)
     if server.address.sentinels:
         number, place = len(server.address.sentinels), server.place
-        lack = ""
-        if _setting(server, "min-replicas-to-write") == "0":
-            lack = "two primaries may be in use during a failover: set min-replicas-to-write 1"
         value = f"{number} named, the primary is {place.host}:{place.port}"
-        yield ServerFact("sentinels", value, lack)
+        yield ServerFact("sentinels", value)
 
 
 def _memory(server: ValkeyServer, facts: Mapping[str, str]) -> Iterator[ServerFact]:
