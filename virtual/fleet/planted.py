@@ -18,8 +18,6 @@ from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
 from mannerly.crawler.store.valkey import batches, leases, reader
 from mannerly.crawler.store.valkey.claims import Claims
 from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server
-from mannerly.crawler.store.valkey.packing import MAX_SEQ
-from mannerly.crawler.store.valkey.reader import ValkeyReader
 from mannerly.crawler.store.valkey.reminders import Reminders
 from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
 
@@ -30,7 +28,7 @@ from .world import simulate_fleet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mannerly.crawler.model import Entry, HostRecord
+    from mannerly.crawler.model import HostRecord
     from mannerly.crawler.store.base import ShardOptions, WorkerCard
     from mannerly.crawler.store.ranges import Notes
     from mannerly.crawler.store.valkey.client import Call, Command
@@ -132,17 +130,6 @@ def _pop(shard: ValkeyShard, host: str, priority: int, queued: int) -> None:
     left = [each for each in priorities if int(each) != priority or server.ask("EXISTS", key)]
     server.ask("HSET", f"{base}n", host, b" ".join([b"%d" % (queued - 1), *left]))
     server.ask("HINCRBY", f"{base}s", "queued", -1)
-
-
-def _read_at_once(
-    self: ValkeyShard, host: str, *, after: tuple[int, int], limit: int
-) -> list[Entry]:
-    """Read everything that is queued, told or not."""
-    known, self._last_known = self._last_known, MAX_SEQ
-    try:
-        return ValkeyReader.queued(self, host, after=after, limit=limit)
-    finally:
-        self._last_known = known
 
 
 _run = ModelLink._run
@@ -290,21 +277,6 @@ PLANTED = (
         kinds=(Fault.FORGET, Fault.FAILOVER),
     ),
     Planted(
-        "a write whose answer was lost is applied again",
-        "I7",
-        edits=(
-            ("local is_repeated = A.n == tonumber(held[3])", "local is_repeated = false"),
-            (_IS_GAP, "if A.n and A.n > tonumber(held[3]) + 1 then"),
-        ),
-        kinds=(Fault.SLOW, Fault.BREAK),
-    ),
-    Planted(
-        "links to a shard without an owner are dropped",
-        "I8",
-        edits=(("arrive(to.found,", "arrive(to.has_owner and to.found or {},"),),
-        kinds=(Fault.KILL, Fault.JOIN),
-    ),
-    Planted(
         "a link is known before it is queued",
         "I9",
         edits=(
@@ -312,30 +284,6 @@ PLANTED = (
             ("if C.waiting > 0 then room = 0 end", "if told then room = 0 end"),
             ("push(P .. 'w', waiting)", ""),
             ("C.waiting = C.waiting + #waiting\n", ""),
-        ),
-    ),
-    Planted(
-        "URLs are read before their owner is told of them",
-        "I11",
-        patches=((ValkeyShard, "queued", _read_at_once),),
-    ),
-    Planted(
-        "a link to a shard does not end its rest",
-        "I15",
-        edits=(
-            (
-                "'known', C.known, 'buckets', C.buckets, 'rests', '0')",
-                "'known', C.known, 'buckets', C.buckets)",
-            ),
-        ),
-        kinds=(Fault.KILL, Fault.STOP, Fault.CUT),
-    ),
-    Planted(
-        "a shard that was never claimed counts as one at rest",
-        "I16",
-        edits=(
-            ("if known[2] ~= '1' or", "if known[2] == '0' or"),
-            ("tonumber(known[3]) < A.last", "(tonumber(known[3]) or 0) < A.last"),
         ),
     ),
 )

@@ -314,7 +314,7 @@ def test_a_crawl_of_a_newer_release_is_left_alone(command: str, fleet: Fleet) ->
     create_crawl(location, new_manifest()).close()
     key = f"mannerly:{{{fleet.name}}}:manifest"
     with redis.Redis.from_url(fleet.url) as client:
-        text = client.get(key).replace(b'"schema":2', b'"schema":3')
+        text = client.get(key).replace(b'"schema":3', b'"schema":4')
         client.set(key, text)
         words = {
             "crawl": ["crawl", *fleet.seeds[:1], "--redis-url", fleet.url, "--fresh"],
@@ -325,4 +325,4 @@ def test_a_crawl_of_a_newer_release_is_left_alone(command: str, fleet: Fleet) ->
         done = run(*words, "--crawl", fleet.name)
 
         assert (done.returncode, client.get(key)) == (4, text)
-    assert "newer release of mannerly (schema 3" in done.stderr
+    assert "newer release of mannerly (schema 4" in done.stderr
