@@ -36,7 +36,8 @@ QUESTION = re.compile(
 FOREIGN = re.compile(r"\b[Dd]ocument 00\d|\b[Dd]esign(?:\.md)? §")
 VAGUE = re.compile(
     r"\b(?:nobody|somebody|everybody|anybody|whoever|strangers?|the dead|bury|buries|buried|in vain"
-    r"|conductor|workplace|errands?|witness|ration|hostbook)\b",
+    r"|conductor|workplace|errands?|witness|ration|hostbook|since a while|belongs? into"
+    r"|cannot be had|is met with|onlookers?|cheap to dear)\b",
     re.IGNORECASE,
 )
 # Words that need a second read, in documents and help topics.

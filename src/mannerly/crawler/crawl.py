@@ -158,7 +158,7 @@ class Crawl(StoredCrawl):
             ones.
         redis_url: URL of a Redis or Valkey server that keeps the crawl, so that several programs
             and machines work on it: the first creates it, others join. `data_dir` is this
-            program's own then. A password belongs into MANNERLY_REDIS_URL.
+            program's own then. Put a password in MANNERLY_REDIS_URL.
         name: of the crawl in the server; by default `crawl-` and the host of the first seed.
         options: every option of `mannerly crawl`, by its name with underscores. `processes` is 1
             unless given.
