@@ -1,6 +1,7 @@
 """Measure the time of one page in each stage without I/O, next to other libraries.
 
     python -m bench stages
+    python -m bench stages --kind forum     pages of another kind (`bench/web/manners.py`)
 
 The pages are those of the web that whole crawlers are compared on (`bench/web`): 20 of each of two
 hosts. All candidates of a stage take turns in short rounds of one run (`_rounds.py`). *As shipped*
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from argparse import ArgumentParser
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -29,6 +31,7 @@ from tests.crawler.page import lexbor
 from mannerly.crawler.page import HrefMemory, ParsedPage, parse_page, resolve_links
 from mannerly.crawler.page import tree as turbo
 from mannerly.crawler.store.sqlite.maybe_known import SeenFilter, fingerprints
+from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.scope import Scope
 
 from . import _figures
@@ -36,13 +39,14 @@ from ._rounds import Rounds
 from .parsers import ODD_PAGES, PARSERS
 from .resolvers import ODD_HREFS, ODD_HREFS_AT, RESOLVERS, Join, resolve
 from .web import WebSpec, ensure
+from .web.manners import MANNERS
 from .web.tree import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-WEB = WebSpec(hosts=8)
 HOSTS = 2
+PORT = 18086
 PAGES = 20
 ROUNDS = 15
 KNOWN = 500_000
@@ -68,14 +72,14 @@ class Hrefs(NamedTuple):
     texts: Sequence[str]
 
 
-def samples() -> list[Sample]:
+def samples(web: WebSpec) -> list[Sample]:
     """Return the first pages of the first hosts, with the input of each stage."""
-    root = ensure(WEB) / "hosts"
+    root = ensure(web) / "hosts"
     made = []
     for host in range(HOSTS):
         for number in range(PAGES):
-            url = WEB.origin(host) + WEB.path(number)
-            body = (root / WEB.address(host) / file_of(WEB.path(number))).read_bytes()
+            url = web.origin(host) + web.path(number)
+            body = (root / web.address(host) / file_of(web.path(number))).read_bytes()
             page = parse_page(body, HTML, url)
             assert isinstance(page, ParsedPage)
             made.append(Sample(url, body, page, resolve_links(page).urls))
@@ -125,13 +129,25 @@ def resolving(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
 
     return {
         SHIPPED: shipped,
+        "as shipped, every link known": each_page(known(pages), pages),
         "as shipped, without memory": each_page(lambda page: resolve_links(page.page), pages),
         **{name: bare(on_page) for name, on_page in RESOLVERS.items()},
     }
 
 
-def scoping(pages: Sequence[Sample]) -> dict[str, Callable[[int], float]]:
-    scope = Scope(tuple(WEB.homes()[:HOSTS]))
+def known(pages: Sequence[Sample]) -> Callable[[Sample], object]:
+    """Resolve links that were all met before, as most are in a crawl."""
+    memory, recent = HrefMemory(), Recent()
+    for page in pages:
+        found = resolve_links(page.page, memory=memory, met=recent)
+        memory.passed_on(found, found.urls)
+        for url in found.urls:
+            recent.add(url)
+    return lambda page: resolve_links(page.page, memory=memory, met=recent)
+
+
+def scoping(pages: Sequence[Sample], web: WebSpec) -> dict[str, Callable[[int], float]]:
+    scope = Scope(tuple(web.homes()[:HOSTS]))
     return {SHIPPED: each_page(lambda page: scope.sort(page.urls, 1, page_url=page.url), pages)}
 
 
@@ -224,18 +240,21 @@ def compare_links(pages: Sequence[Sample]) -> Mapping[str, Mapping[str, list[str
     return found
 
 
-def run() -> None:
+def run(options: Sequence[str] = ()) -> None:
     """Measure every stage, compare the links, print tables and write the figures."""
-    pages = samples()
+    parser = ArgumentParser(prog="python -m bench stages")
+    parser.add_argument("--kind", choices=MANNERS, default="pages")
+    web = WebSpec.of_kind(parser.parse_args(list(options)).kind, hosts=8, port=PORT)
+    pages = samples(web)
     links = sum(len(page.page.links) for page in pages)
     size = sum(len(page.body) for page in pages)
     print(f"{len(pages)} pages of {size // len(pages):,} bytes with {links // len(pages)} links")
-    known = [f"{WEB.origin(n % 200)}/section-{n % 7}/page-{n}.html?id={n}" for n in range(KNOWN)]
+    known = [f"{web.origin(n % 200)}/section-{n % 7}/page-{n}.html?id={n}" for n in range(KNOWN)]
     dedup, bytes_a_url = knowing(pages, known)
     figures: dict[str, object] = {
         "parse": show("parse", parsing(pages)),
         "links": show("links to canonical URLs", resolving(pages)),
-        "scope": show("scope", scoping(pages)),
+        "scope": show("scope", scoping(pages, web)),
         "dedup": show("seen before?", dedup),
         "bytes a known URL": bytes_a_url,
     }
