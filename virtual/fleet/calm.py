@@ -27,8 +27,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.runtime.fleet_worker import SILENT_S
-from mannerly.crawler.store.fleet import RENEW_S
+from mannerly.crawler.store.fleet_times import RENEW_S, SILENT_S
 
 from .server import SAVED_EVERY_S
 

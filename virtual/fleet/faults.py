@@ -11,11 +11,10 @@ from itertools import chain
 from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S
+from mannerly.crawler.store.fleet_times import LEASE_S, MARGIN_S, RENEW_S, REPLICA_LAG_S
 
 from .link import Cut
 from .plan import Fault
-from .server import LAG_S
 
 if TYPE_CHECKING:
     import random
@@ -220,7 +219,7 @@ class FleetFaults:
     def _fail_over(self) -> float:
         """Lose the server, and have its replica take its place; return when all have found it."""
         rng, server, now = self._rng, self._server, self._clock.now
-        lost_s = rng.choice([0.0, rng.uniform(0.0, LAG_S)])
+        lost_s = rng.choice([0.0, rng.uniform(0.0, REPLICA_LAG_S)])
         server.fail_over(lost_s)
         self._restarts.append(now)
         server.set_clock(rng.choice([0.0, rng.uniform(-3600.0, 3600.0)]))  # that of the replica

@@ -22,7 +22,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey.client import TIMEOUT_S, ValkeyServer
+from mannerly.crawler.store.fleet_times import TIMEOUT_S
+from mannerly.crawler.store.valkey.client import ValkeyServer
 
 from .keyspace import ServerError
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Now
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.fleet import LEASE_S, MARGIN_S, RENEW_S, CrawlGone, StoreAway
+from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+from mannerly.crawler.store.fleet_times import LEASE_S, MARGIN_S, RENEW_S
 from virtual.fetcher import FakeFetcher
 
 from .link import Cut

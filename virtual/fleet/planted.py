@@ -14,7 +14,8 @@ from unittest.mock import patch
 
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
 from mannerly.crawler.store.base import StoreInUse
-from mannerly.crawler.store.fleet import MARGIN_S, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import MARGIN_S
 from mannerly.crawler.store.valkey import batches, leases, reader
 from mannerly.crawler.store.valkey.claims import Claims
 from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.store.fleet import LEASE_S
+from mannerly.crawler.store.fleet_times import LEASE_S, REPLICA_LAG_S
 from mannerly.crawler.store.valkey.scripts import script
 
 from .keyspace import Keyspace
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0
 SAVED_EVERY_S = 1.0  # a real server writes its log to disk once a second
-LAG_S = 10.0  # of a replica, at most (min-replicas-max-lag)
 
 
 class ModelServer:
@@ -107,7 +106,7 @@ class ModelServer:
 
     def fail_over(self, lost_s: float) -> None:
         """Be its replica, which lacks so many of the last seconds."""
-        assert lost_s <= LAG_S
+        assert lost_s <= REPLICA_LAG_S
         self._keys.fail_over(EPOCH_S + self._clock.now - lost_s)
         self._begin_run()
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from mannerly.crawler.runtime.free_shards import LEFT_S, OVERDUE_S, WAITING_S, FreeShards
-from mannerly.crawler.store.fleet import RENEW_S, Unclaimed
+from mannerly.crawler.runtime.free_shards import FreeShards
+from mannerly.crawler.store.fleet import Unclaimed
+from mannerly.crawler.store.fleet_times import LEFT_S, OVERDUE_S, RENEW_S, WAITING_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,10 +15,10 @@ from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerC
 from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import candidate, enter, new_manifest
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import WAITS_KEPT_S
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import merged
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
-from mannerly.crawler.store.valkey.reminders import KEPT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +180,7 @@ def test_a_wait_that_was_told_again_is_told_again_after_the_next_loss(server: Fo
     server.renew()
     began = time.monotonic()
     for turns in (1, 2):  # what was written before is dropped
-        server.crawl.server.mono = lambda turns=turns: began + turns * KEPT_S
+        server.crawl.server.mono = lambda turns=turns: began + turns * WAITS_KEPT_S
         server.tell()
         server.crawl.reminders.note(0, [])
         server.forget()

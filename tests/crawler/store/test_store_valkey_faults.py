@@ -26,7 +26,8 @@ from mannerly.crawler.store.base import (
 )
 from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
-from mannerly.crawler.store.fleet import LEASE_S, CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import LEASE_S
 from mannerly.crawler.store.ranges import out_of_range
 from mannerly.crawler.store.valkey import shard as valkey_shard
 from mannerly.crawler.store.valkey.address import parse

@@ -11,12 +11,12 @@ from virtual.fetcher import VirtualClock
 from virtual.fleet.aside import Aside
 from virtual.fleet.link import ModelLink
 from virtual.fleet.members import LOCATION
-from virtual.fleet.server import LAG_S, ModelServer
+from virtual.fleet.server import ModelServer
 
 from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.fleet_times import REPLICA_LAG_S, TIMEOUT_S
 from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.ages import Ages
-from mannerly.crawler.store.valkey.client import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +142,7 @@ def test_a_failover_takes_back_what_was_made_removed_and_shortened() -> None:
     """Lists and hashes, over several saves."""
     bench = Bench()
     bench.link.ask_all([("RPUSH", "list", "a", "b", "c"), ("HSET", "hash", "a", "1")])
-    for second in range(1, int(LAG_S)):
+    for second in range(1, int(REPLICA_LAG_S)):
         bench.clock.now = float(second)
         bench.link.ask_all([("LPOP", "list"), ("HSET", "hash", "a", second), ("SADD", "new", "a")])
         bench.link.ask_all([("RPUSH", "list", second), ("HSET", "hash", second, "1")])

@@ -11,7 +11,7 @@ from virtual.fleet.plan import Fault
 from virtual.fleet.planted import PLANTED, SMALL, Planted
 from virtual.fleet.world import World, simulate_fleet
 
-from mannerly.crawler.store.fleet import LEASE_S
+from mannerly.crawler.store.fleet_times import LEASE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

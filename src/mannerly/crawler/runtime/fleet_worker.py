@@ -28,7 +28,25 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import ShardLost, Watched
 from mannerly.crawler.store.base import StoreInUse
-from mannerly.crawler.store.fleet import LEASE_S, RENEW_S, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import (
+    AGAIN_S,
+    BACK_S,
+    BALANCE_S,
+    BEYOND_KEPT_S,
+    CLAIMING_S,
+    HAND_OVER_S,
+    MOVED_S,
+    MOVING_S,
+    ORDERS_S,
+    QUIET_S,
+    RENEW_S,
+    REST_AGAIN_S,
+    REST_S,
+    RESTARTED_S,
+    ROBOTS_S,
+    SILENT_S,
+)
 from mannerly.crawler.web.words import many
 
 from .balance import moves, quota
@@ -46,21 +64,7 @@ if TYPE_CHECKING:
 
     from .delivery import Delivered
 
-AGAIN_S = 1.0  # between two tries while the store is away
-ORDERS_S = 1.0  # between two looks for control records: each is a round trip
-BALANCE_S = 1.0  # between two looks at the other members; longer if there are more than
-MANY = 100  # of them: each look reads a card of each
-MOVING_S, MOVED_S = 0.25, 3.0  # the same while shards change hands, and for so long afterwards
-SILENT_S = 8.0  # since the card of a member was renewed: it is not counted on any more
-BACK_S = 4.0  # after an outage: until the other members have renewed their cards, too
-KEPT_S = 15.0  # a shard beyond the quota stays, until the members see each other as they are
-ROBOTS_S = 1.0  # between two looks for a robots.txt that another shard has fetched for one of ours
-REST_S = 0.5  # between two looks at idle shards
-REST_AGAIN_S = 10.0  # a rest that was noted may have ended by a link that was known
-HAND_OVER_S = 2.0  # for requests under way in a shard that is released
-CLAIMING_S = 0.5  # of one look: a claim takes round trips, and the loop waits
-RESTARTED_S = LEASE_S + RENEW_S  # until shards can be claimed after a restart of the store
-QUIET_S = 12.0  # that all members are quiet before hopeless hosts are given up: two renewals
+MANY = 100  # members: each inspection reads a card of each
 
 
 class FleetWorker(Worker):
@@ -257,7 +261,7 @@ class FleetWorker(Worker):
         self._others = len({*members} - {self._id})
         self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
         free = self._free_shards(cards, now)
-        self._kept = {at: since for at, since in self._kept.items() if now - since < KEPT_S}
+        self._kept = {at: since for at, since in self._kept.items() if now - since < BEYOND_KEPT_S}
         self._refused = {at: until for at, until in self._refused.items() if now < until}
         planned = moves(
             self._id,

@@ -13,18 +13,13 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.fleet import LEASE_S, RENEW_S
+from mannerly.crawler.store.fleet_times import LEFT_S, OVERDUE_S, RENEW_S, WAITING_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from mannerly.crawler.store.fleet import Fleet
     from mannerly.politeness.model import Instant
-
-# After a restart of the store a lease that has ended cannot be renewed for LEASE_S.
-LEFT_S = LEASE_S + RENEW_S + 2.0
-WAITING_S = 0.75  # that a shard is free: it is claimed before others
-OVERDUE_S = 2.0  # that a shard is free: it is claimed beyond the quota
 
 
 class FreeShards:

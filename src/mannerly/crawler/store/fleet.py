@@ -52,10 +52,6 @@ if TYPE_CHECKING:
 
     from .base import Batch, Committed, ShardStore, WorkerCard
 
-LEASE_S = 15.0  # since the last renewal, as another member counts it
-RENEW_S = 5.0  # between two renewals
-MARGIN_S = 3.0  # before a lease could end, its owner sends nothing more
-
 
 class Rhythm(NamedTuple):
     """The times between two commits, and between two looks for links of other shards.

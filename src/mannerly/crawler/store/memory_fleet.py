@@ -16,8 +16,6 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .base import StoreError, StoreInUse
 from .fleet import (
-    LEASE_S,
-    MARGIN_S,
     SHARED,
     CrawlGone,
     FleetFigures,
@@ -25,6 +23,7 @@ from .fleet import (
     StoreAway,
     Unclaimed,
 )
+from .fleet_times import LEASE_S, MARGIN_S
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:

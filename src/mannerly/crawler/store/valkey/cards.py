@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mannerly.crawler.store.base import WorkerCard
-from mannerly.crawler.store.fleet import LEASE_S
+from mannerly.crawler.store.fleet_times import CLOCKS_S, FORGOTTEN_S, LEASE_S
 
 from .hashes import pairs
 from .packing import Poisoned, text_of
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .client import Call, Payload, ValkeyServer
     from .keys import CrawlKeys
 
-CLOCKS_S = 2.0  # of difference between two clocks that agree
-FORGOTTEN_S = 600.0  # after which the card of a worker that was lost is removed
 
 _decode_card = msgspec.json.Decoder(WorkerCard).decode
 

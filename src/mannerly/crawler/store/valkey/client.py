@@ -23,6 +23,7 @@ import msgspec
 
 from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import TIMEOUT_S
 
 from .address import AddressRefused, password_of, require_safe
 from .ages import Ages
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from .address import Address
 
-TIMEOUT_S = 2.0
 _PIECE_BYTES = 16_384  # of commands that are sent at once
 _encode = msgspec.msgpack.Encoder().encode
 

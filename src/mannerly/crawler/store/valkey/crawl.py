@@ -28,9 +28,10 @@ from mannerly.crawler.store.base import (
 )
 from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+from mannerly.crawler.store.fleet_times import CLOCKS_S
 
 from .address import parse
-from .cards import CLOCKS_S, Cards
+from .cards import Cards
 from .client import ScriptRefused, ValkeyServer
 from .health import require_keeping
 from .host_codec import Clocks

@@ -24,15 +24,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mannerly.crawler.store.base import StoreError, StoreInUse
-from mannerly.crawler.store.fleet import (
-    LEASE_S,
-    MARGIN_S,
-    SHARED,
-    CrawlGone,
-    FleetFigures,
-    StoreAway,
-    Unclaimed,
-)
+from mannerly.crawler.store.fleet import SHARED, CrawlGone, FleetFigures, StoreAway, Unclaimed
+from mannerly.crawler.store.fleet_times import LEASE_S, MARGIN_S
 from mannerly.crawler.store.records.writer import RecordWriter
 
 from .claims import Claims

@@ -4,7 +4,7 @@
 promoted the last seconds, and with them a Retry-After or a Crawl-delay. The owner of such a shard
 has to let go of it, and the next owner would know what the server knows. But for one lease after a
 restart no claim is granted (`claim.lua`). Meanwhile every process that lives tells the server again
-what it has written in the last KEPT_S, and what it was told since: also of shards that it has
+what it has written in the last WAITS_KEPT_S, and what it was told since: also of shards that it has
 handed over meanwhile, or whose claim the server forgot. What it has told again counts as written
 then, because the next server may forget that, too.
 
@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.fleet import LEASE_S, CrawlGone, StoreAway
+from mannerly.crawler.store.fleet import CrawlGone, StoreAway
+from mannerly.crawler.store.fleet_times import LEASE_S, WAITS_KEPT_S
 
 from .hashes import pairs
 from .host_codec import merged, packed_on_server, silent_until, unpack_host, unpacked_on_server
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
     from .keys import CrawlKeys
 
-KEPT_S = 20.0  # more than a replica lacks (10 s), and the time until a failover is noticed (5 s)
 _TRIES = 3  # to change a record that its owner changes at the same time; then at the next look
 
 _Waits = dict[tuple[int, str], str]  # packed records, by shard and host
@@ -62,7 +62,7 @@ class Reminders:
         """Keep the records, with their packed text, of hosts that must not be contacted yet."""
         now = self._server.mono()
         if now >= self._turn_at:
-            self._turn_at = now + KEPT_S
+            self._turn_at = now + WAITS_KEPT_S
             self._old, self._new = self._new, {}
         for record, packed in records:
             if record.next_at or record.blocked_until or record.breaker_until:

@@ -29,6 +29,7 @@ from mannerly.crawler.store.base import (
     check_recipients,
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
+from mannerly.crawler.store.fleet_times import POLL_S
 
 from .batches import Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from .reminders import Reminders
     from .writes import Answer, Writes
 
-POLL_S = 0.1  # since an answer that told of what others have queued
 FORESEEN = 1000  # origins whose robots.txt was looked for
 _ROUND, _APPLIED, _SEQ = 9, 10, 11  # their places among the counters
 _NUMBER = 4  # characters at the beginning of an entry of a list
