@@ -258,7 +258,7 @@ def test_two_loops_do_not_share_a_client(client: str, site: Site) -> None:
         if client == "aiohttp":
             polite = mannerly.adapters.aiohttp.polite(politeness)
             async with aiohttp.ClientSession(middlewares=(polite,)) as session:
-                await session.get(site.url("/page/1"))
+                (await session.get(site.url("/page/1"))).close()
         else:
             adapter = getattr(mannerly.adapters, client)
             transport = adapter.AsyncPoliteTransport(politeness=politeness)

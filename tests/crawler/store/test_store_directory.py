@@ -192,8 +192,8 @@ def test_a_missing_file_is_noticed_before_anything_starts(path, file):
         (b"\xff\xfe", "cannot be read"),
         (b"[]", "not a manifest"),
         (b'{"name": "someone else"}', "not a manifest"),
-        (b'{"format": 99}', "has format 99, and this version of mannerly knows format 7"),
-        (b'{"format": 7}', r"damaged \(id\)"),
+        (b'{"format": 99}', "has format 99, and this version of mannerly knows format 8"),
+        (b'{"format": 8}', r"damaged \(id\)"),
     ],
 )
 def test_a_manifest_that_cannot_be_trusted_is_refused(path, content, message):
