@@ -104,6 +104,27 @@ def test_limit_that_answers_503_is_found(spec: str) -> None:
         assert violations(result) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize("spec", ["bucket:1:5", "bucket:2:10", "bucket:5:10"])
+@pytest.mark.parametrize("status", [0, 503], ids=["dropped", "503"])
+def test_limit_that_fails_after_a_burst_is_found(spec: str, status: int) -> None:
+    """The burst hides the limit at first, and no failure came at a lower rate before."""
+    for seed in SEEDS:
+        server = parse_server(spec)
+        server.refusal_status = status  # type: ignore[attr-defined]
+        result = run(Settings(), server, DURATION_S, seed)
+
+        assert result.steady_util >= 0.9
+        assert result.rejected < 0.04
+
+
+def test_random_failures_are_no_limit() -> None:
+    """Failures that come at every rate do not slow a host down for good."""
+    for seed in SEEDS:
+        result = run(Settings(), "bucket:5:10+noise=0.03", DURATION_S, seed)
+
+        assert result.steady_util >= 0.80
+
+
 @pytest.fixture(scope="module")
 def tuning() -> dict[str, Result]:
     """The tuning set with one seed."""

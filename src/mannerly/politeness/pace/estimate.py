@@ -47,6 +47,7 @@ PROVE_WITHIN_S = 15.0  # the gain is chosen so that a proof takes about this lon
 PROVE_MARGIN = 3.0
 ALLOWANCE = 8.0
 ALLOWANCE_MAX = 2000.0
+BLAMED = 3  # times that lowering the rate may fail to end the failures
 EXACT = 20  # accepted requests that make an average exact enough: ±1 is 5 %
 CLOSE = 1.08  # a refused rate below this factor of the limit ends the search
 
@@ -56,6 +57,7 @@ class LimitEstimate:
 
     __slots__ = (
         "allowance",
+        "blamed",
         "count",
         "cycle_s",
         "drain_until",
@@ -63,6 +65,7 @@ class LimitEstimate:
         "gain",
         "grace_until",
         "hold_s",
+        "is_failing",
         "is_penalty",
         "is_proven",
         "is_searching",
@@ -72,6 +75,7 @@ class LimitEstimate:
         "peak",
         "refused",
         "since",
+        "unblamed",
         "usual_failures",
     )
 
@@ -94,6 +98,9 @@ class LimitEstimate:
         self.since = now  # the recovery from which accepted requests are counted
         self.count = count  # accepted requests at that time
         self.usual_failures = 0.0  # share of failures while cruising, about
+        self.is_failing = False  # the host refuses by failures
+        self.blamed = 0  # times in a row that failures while cruising were taken for refusals
+        self.unblamed = 0.0  # the limit before the first of these
 
     # ------------------------------------------------------------------ probes
 
@@ -139,6 +146,17 @@ class LimitEstimate:
         return 0.5 * self.pause_s if self.pause_s > 4.0 * token_s else token_s
 
     # ------------------------------------------------------------------ refusals
+
+    def blame_failures(self) -> bool:
+        """Return whether failures while cruising are a limit: no, if going slower did not help."""
+        if not self.blamed:
+            self.unblamed = self.limit
+        self.blamed += 1
+        self.usual_failures = 0.0
+        self.is_failing = self.blamed < BLAMED
+        if not self.is_failing:
+            self.limit = self.unblamed
+        return self.is_failing
 
     def identify(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
         """Estimate the limit from the climb, after the first refusal."""

@@ -52,6 +52,9 @@ ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
 LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the wait for a token
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
 WEAK_RAISING = 1.9  # failures in 20 that are a refusal while the rate is being raised
+WEAK_FAILING = 1.35  # on a host that refuses by failures: two in 20
+SUDDEN_AFTER = 25  # successes without a failure: so many are rare on a host that fails at random
+USUAL_FAILING = 0.016  # four in 200 while cruising on such a host: the limit is a little lower
 WEAK_USUAL = 80.0  # more of them, times the share of failures that is usual for the host
 USUAL_WEIGHT = 0.005  # of one request in that share
 KEEP_QUEUEING = 0.94  # share of the rate accepted while a queue formed
@@ -81,6 +84,7 @@ class LearnedStrategy:
         "_concurrency",
         "_decided_at",
         "_estimate",
+        "_failures",
         "_phase",
         "_settings",
         "_step_ok",
@@ -109,6 +113,7 @@ class LearnedStrategy:
         self._step_ok = 0
         self._weak_in_a_row = 0
         self._weak_recent = 0.0
+        self._failures = 0  # in all
 
     @property
     def phase(self) -> str:
@@ -205,6 +210,8 @@ class LearnedStrategy:
         self._step_ok += 1
         if estimate.usual_failures:
             estimate.usual_failures *= 1.0 - USUAL_WEIGHT
+            if self._step_ok == 2 * EXACT and self._weak_recent < 0.5:
+                estimate.blamed = 0
         if now > estimate.drain_until:
             estimate.drain_until = inf
             self._set_rate(self._settings.cruise * estimate.limit)
@@ -318,6 +325,9 @@ class LearnedStrategy:
             estimate = self._estimate = LimitEstimate(0.0, accepted.born_at, 0)
         cycle = self._measure(episode, estimate, sample.sent_at, accepted)
         is_replay = episode.probe is None and now < estimate.grace_until
+        # Failures at a lower rate, too, are no limit.
+        is_sudden = self._failures <= episode.cost and episode.count >= SUDDEN_AFTER
+        estimate.is_failing |= is_first and episode.by_failures and is_sudden
         if is_first:
             estimate.identify(episode, cycle, accepted)
         elif is_replay:
@@ -371,6 +381,7 @@ class LearnedStrategy:
             return self._refused_again(now)
         self._weak_in_a_row += 1
         self._weak_recent += 1.0
+        self._failures += 1
         estimate = self._estimate
         if self._phase is CRUISE and estimate is not None:
             estimate.usual_failures += USUAL_WEIGHT
@@ -381,11 +392,19 @@ class LearnedStrategy:
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
         usual = 0.0 if estimate is None else estimate.usual_failures
         most = WEAK_RAISING + WEAK_USUAL * usual
-        if self._phase is not CRUISE and self._weak_recent >= most:
+        is_failing = estimate is not None and estimate.is_failing
+        if is_failing:
+            most = WEAK_FAILING if usual < USUAL_FAILING else 0.0
+        if (is_failing or self._phase is not CRUISE) and self._weak_recent >= most:
             self._decided_at = now
             refusals = round(self._weak_recent)
             self._weak_in_a_row, self._weak_recent = 0, 0.0
-            return self._begin_episode(sample, accepted, refusals)
+            if estimate and self._phase is CRUISE and not estimate.blame_failures():
+                self._enter_cruise(now)
+                return Effect(change=PaceChange.SPED_UP)
+            effect = self._begin_episode(sample, accepted, refusals)
+            self._attempt.by_failures = True
+            return effect
         if self._weak_in_a_row < WEAK_IN_A_ROW and self._weak_recent < WEAK_OF_20:
             return None
         self._decided_at = now

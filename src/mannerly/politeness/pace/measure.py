@@ -24,6 +24,7 @@ class Episode:
     """Consecutive refusals, from the first one to the accepted trial that ends them."""
 
     __slots__ = (
+        "by_failures",
         "cost",
         "count",
         "delivery",
@@ -47,6 +48,7 @@ class Episode:
         self.is_told = sample.retry_after_s is not None  # the server sent Retry-After
         self.refusals = 1
         self.cost = 1  # requests that failed until it was recognised
+        self.by_failures = False  # and not by answers that ask for fewer requests
         self.wait_s = 0.0  # before the second trial; doubles with each further one
 
 
