@@ -272,13 +272,14 @@ class LearnedStrategy:
         return self._begin_episode(sample, accepted)
 
     def _begin_episode(
-        self, sample: Sample, accepted: AcceptedCounter, refusals: int = 1
+        self, sample: Sample, accepted: AcceptedCounter, failures: int = 0
     ) -> Effect:
-        """Stop after so many refusals, and find out by single trials when the host accepts."""
+        """Stop, after a refusal or so many failures, and ask by single trials when to go on."""
         now = sample.done_at
         probe = self._attempt if isinstance(self._attempt, Probe) else None
         episode = Episode(self.rate, accepted.count, accepted.delivery(now), probe, sample)
-        episode.cost = refusals
+        episode.by_failures = failures > 0
+        episode.cost = max(1, failures)
         estimate = self._estimate
         if accepted.is_climbing or estimate is None:
             first_wait_s, episode.wait_s = 1.0, 2.0
@@ -397,14 +398,12 @@ class LearnedStrategy:
             most = WEAK_FAILING if usual < USUAL_FAILING else 0.0
         if (is_failing or self._phase is not CRUISE) and self._weak_recent >= most:
             self._decided_at = now
-            refusals = round(self._weak_recent)
+            failures = round(self._weak_recent)
             self._weak_in_a_row, self._weak_recent = 0, 0.0
             if estimate and self._phase is CRUISE and not estimate.blame_failures():
                 self._enter_cruise(now)
                 return Effect(change=PaceChange.SPED_UP)
-            effect = self._begin_episode(sample, accepted, refusals)
-            self._attempt.by_failures = True
-            return effect
+            return self._begin_episode(sample, accepted, failures)
         if self._weak_in_a_row < WEAK_IN_A_ROW and self._weak_recent < WEAK_OF_20:
             return None
         self._decided_at = now
