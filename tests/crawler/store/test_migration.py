@@ -360,8 +360,16 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
         open_crawl(directory)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 5, 7])
-def test_a_format_that_was_never_released_is_refused(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "reader"),
+    [
+        *((number, "revision 1971ab0 can read") for number in (2, 3, 4, 5)),
+        (7, "version that wrote it"),
+    ],
+)
+def test_a_format_that_was_never_released_is_refused(
+    tmp_path: Path, number: int, reader: str
+) -> None:
     """Exit code 4 and the version that can read it; nothing is changed."""
     directory = unpacked("crawl-6", tmp_path)
     manifest = directory / "crawl.json"
@@ -371,8 +379,8 @@ def test_a_format_that_was_never_released_is_refused(tmp_path: Path, number: int
     outcome = invoke("status", directory)
 
     assert outcome.exit_code == 4
-    assert f"has format {number}, which was never released" in outcome.stderr
-    assert "1971ab0" in outcome.stderr
+    assert f"has format {number}, " in outcome.stderr
+    assert reader in " ".join(outcome.stderr.split())
     assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
 
 

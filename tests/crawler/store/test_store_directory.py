@@ -18,6 +18,7 @@ from mannerly.crawler.store.base import Manifest, ShardOptions, StoreError, Stor
 from mannerly.crawler.store.contract import candidate, offer
 from mannerly.crawler.store.sqlite.crawl import SqliteCrawl
 from mannerly.crawler.store.sqlite.inbox import Inbox, encode_links
+from mannerly.crawler.store.sqlite.manifest import FORMAT
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ def test_a_missing_file_is_noticed_before_anything_starts(path, file):
         (b"\xff\xfe", "cannot be read"),
         (b"[]", "not a manifest"),
         (b'{"name": "someone else"}', "not a manifest"),
-        (b'{"format": 99}', "has format 99, and this version of mannerly knows format 8"),
-        (b'{"format": 8}', r"damaged \(id\)"),
+        (b'{"format": 99}', f"has format 99, and this version of mannerly knows format {FORMAT}"),
+        (b'{"format": %d}' % FORMAT, r"damaged \(id\)"),
     ],
 )
 def test_a_manifest_that_cannot_be_trusted_is_refused(path, content, message):

@@ -76,7 +76,7 @@ def read_manifest(path: Path) -> Manifest:
         StoreError: it is of another version, or it cannot be read.
     """
     number, values = read_values(path)
-    if min(CONVERTIBLE) < number < FORMAT:
+    if min(CONVERTIBLE) < number < max(CONVERTIBLE):  # what is later, it does not know
         raise StoreError(
             f"{path / MANIFEST} has format {number}, which was never released: mannerly at "
             "revision 1971ab0 can read and convert it (`mannerly status`), then this version can; "
