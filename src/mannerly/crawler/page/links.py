@@ -82,7 +82,7 @@ class PageLinks(NamedTuple):
     nofollow_urls: list[str]  # the same for rel=nofollow, without those that are in `urls`
     canonical: str | None
     refused: dict[UrlRefusal, int]
-    spelled: dict[str, str]  # URL → href, as written on this page
+    spelled: dict[str, str]  # URL → href, as written on this page, of those in the two lists
     places: HrefPlaces
 
 
@@ -115,9 +115,15 @@ class HrefMemory:
         spelled = links.spelled
         if not spelled:
             return
-        passed = set(urls)
-        self.note([href for url, href in spelled.items() if url in passed], links.places)
-        origin, folder = links.places
+        passed = [url for url in urls if url in spelled]
+        self.note([spelled[url] for url in passed], links.places)
+        if len(passed) < len(spelled):
+            self._note_others(spelled, frozenset(passed), links.places)
+
+    def _note_others(
+        self, spelled: dict[str, str], passed: frozenset[str], places: HrefPlaces
+    ) -> None:
+        origin, folder = places
         for url, href in spelled.items():
             if url in passed:
                 continue
@@ -143,12 +149,12 @@ class HrefMemory:
 
     def note(self, hrefs: Iterable[str], places: HrefPlaces) -> None:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
-        origin, folder = places
+        at_origin, in_folder = places.origin.followed, places.folder.followed
         for href in hrefs:
             if href[:1] == "/":
-                followed = origin.followed
+                followed = at_origin
             elif _is_of_folder(href):
-                followed = folder.followed
+                followed = in_folder
             else:
                 continue
             if len(followed) >= self._hrefs_per_place:
@@ -240,7 +246,7 @@ class _Resolver:
         urls = lately.others(spelled)
         if len(urls) < len(spelled):
             met = spelled.keys() - set(urls)
-            self._memory.note([spelled[url] for url in met], self.places)
+            self._memory.note([spelled.pop(url) for url in met], self.places)
         self.spelled |= spelled
         return urls
 
