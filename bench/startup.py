@@ -25,7 +25,7 @@ PROGRAMS = {
         "-c",
         "from mannerly.politeness import Politeness; Politeness().reserve('example.com', now=0.0)",
     ],
-    "import typer": ["-c", "import typer"],
+    "import click": ["-c", "import click"],
     "mannerly --help": ["-m", "mannerly", "--help"],
 }
 TARGETS_MS = {"import mannerly.politeness": "60 above", "mannerly --help": "150 wall"}

@@ -79,6 +79,11 @@ A project's file may come with a directory that others have made. So it may not 
 `proxy`, `ca_file`, `insecure_host` or `fresh`, and `data_dir` and `output` only to paths inside its
 directory; `crawl` names the options that it sets.
 
+Options of other commands are set in the same places: `mannerly export --content text` is also
+`MANNERLY_EXPORT_CONTENT=text`, and `content = "text"` below `[export]` in a file. The variables of
+`serve` and `simulate` have no name of a command: `MANNERLY_LISTEN`. What orders something, such as
+`wipe --yes`, is for the command line only.
+
 `mannerly config init` writes `mannerly.toml` with the usual options as comments (`--user`: the file
 of the user). `mannerly config show --origin` prints every value and where it was set. An unknown
 name or a value that is not allowed is an error, never ignored, and the message suggests the closest

@@ -14,10 +14,10 @@ import tokenize
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-import typer
+import click
 
-from mannerly.cli import app
-from mannerly.cli.command_line import CrawlCommand
+from mannerly.cli import commands
+from mannerly.cli.command_line import Command, CommandOption
 from mannerly.crawler import events
 from mannerly.crawler.model import PageRecord
 from mannerly.politeness import events as politeness_events
@@ -32,7 +32,7 @@ COMMANDS_HEAD = """\
 
 Every command with its arguments and options, as `--help` has them. What they do, with examples, is
 in [commands.md](commands.md); the options that `crawl`, `resume` and `retry` share are in
-[options.md](options.md).
+[options.md](options.md), which also says how options are set in the environment and in files.
 """
 
 RECORDS_HEAD = """\
@@ -158,20 +158,6 @@ def fields_of(kind: type) -> list[Field]:
     ]
 
 
-def commands() -> dict[str, Any]:
-    """Return every command that can be typed, with its parts, in the order of `--help`."""
-    found = {}
-    waiting = [("mannerly", typer.main.get_command(app))]
-    while waiting:
-        path, command = waiting.pop(0)
-        parts = getattr(command, "commands", None)
-        if parts is not None:
-            waiting += [(f"{path} {name}", part) for name, part in parts.items()]
-        elif not command.hidden:
-            found[path] = command
-    return found
-
-
 # ---------------------------------------------------------------------- the pages
 
 
@@ -247,21 +233,32 @@ def _event_lines(module: Any) -> Iterator[str]:
 
 
 def _command_lines() -> Iterator[str]:
-    for path, command in commands().items():
+    for name, command in commands().items():
+        path = f"mannerly {name}"
         yield f"\n## {path}\n"
         yield _escaped(inspect.cleandoc(command.help or ""))
-        if command.params:
+        if own := _own(command):
             yield "\n| | meaning |\n|---|---|"
-            yield from map(_parameter_row, command.params)
-        if isinstance(command, CrawlCommand):
+            yield from map(_parameter_row, own)
+        if command.has_crawl_options:
             yield f"\nand [the options of a crawl](options.md): `{path} --help` lists them."
 
 
-def _parameter_row(parameter: Any) -> str:
-    metavar = parameter.make_metavar(typer.Context(typer.main.get_command(app)))
-    if parameter.param_type_name == "argument":
-        metavar = metavar.replace("|", "\\|")
-        return f"| `{metavar}` | {_escaped(parameter.help or '')} |"
+def _own(command: Command) -> list[click.Parameter]:
+    """Return what a command declares itself, and of the options of a crawl those that it names."""
+    return [
+        each
+        for each in command.get_params(click.Context(command))
+        if isinstance(each, click.Argument)
+        or (isinstance(each, CommandOption) and each.name in command.named_options)
+    ]
+
+
+def _parameter_row(parameter: click.Parameter) -> str:
+    metavar = parameter.make_metavar(click.Context(click.Command("mannerly")))
+    if isinstance(parameter, click.Argument):
+        return f"| `{metavar.replace('|', chr(92) + '|')}` | {_escaped(parameter.help or '')} |"
+    assert isinstance(parameter, click.Option)
     spelled = ", ".join([*parameter.opts, *parameter.secondary_opts])
     form = spelled if parameter.is_flag else f"{spelled} {metavar}"
     return f"| `{form.replace('|', chr(92) + '|')}` | {_escaped(parameter.help or '')} |"

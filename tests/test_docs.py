@@ -14,13 +14,13 @@ from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import unquote
 
+import click
 import pytest
-import typer
 
 from docs import generate
 from mannerly import politeness
 from mannerly.adapters.requests import PoliteAdapter
-from mannerly.cli import app
+from mannerly.cli import commands as all_commands
 from mannerly.politeness import Response, Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
@@ -208,16 +208,12 @@ async def test_guide_retries_until_it_is_told_to_give_up() -> None:
 
 def commands() -> dict[str, list[str]]:
     """Every command that can be typed, with its options."""
-    found = {}
-    waiting = [("mannerly", typer.main.get_command(app))]
-    while waiting:
-        path, command = waiting.pop()
-        parts = getattr(command, "commands", None)
-        if parts is not None:
-            waiting += [(f"{path} {name}", part) for name, part in parts.items()]
-        elif not command.hidden:
-            found[path] = [option for param in command.params for option in param.opts]
-    return found
+    return {
+        f"mannerly {name}": [
+            flag for param in command.get_params(click.Context(command)) for flag in param.opts
+        ]
+        for name, command in all_commands().items()
+    }
 
 
 @pytest.mark.parametrize("command", commands())

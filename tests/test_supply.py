@@ -62,7 +62,7 @@ def test_a_pin_without_a_hash_is_refused(tmp_path: Path) -> None:
     """A lock file that was edited by hand is not half trusted."""
     file = tmp_path / "run.txt"
 
-    for text in ("typer==0.28.0\n", "typer>=0.28\n", "-i https://example.org/simple\n"):
+    for text in ("click==8.5.1\n", "click>=8.5\n", "-i https://example.org/simple\n"):
         file.write_text(text)
         with pytest.raises(ValueError, match=r"run\.txt"):
             read_lock(file)

@@ -12,15 +12,18 @@ from tests.cli.test_host_options import VALUES as OF_CORE
 from tests.harness.commands import invoke
 from tests.library.test_keywords import VALUES
 
-from mannerly.cli.config import resolve, resolve_service
+from mannerly.cli import commands
+from mannerly.cli.config import resolve, resolve_own
 from mannerly.crawler.options.keywords import CrawlOptions
 from mannerly.crawler.options.option import Option, ValueKind
-from mannerly.crawler.options.table import ALIASES, CHANGEABLE, KEYWORDS, OPTIONS, SERVE
+from mannerly.crawler.options.table import ALIASES, CHANGEABLE, KEYWORDS, OPTIONS
 from mannerly.crawler.options.values import from_keywords
 from mannerly.service.jobs.model import ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mannerly.cli.command_line import Command
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 HOST = "a.example"
@@ -34,6 +37,8 @@ def value_of(option: Option) -> Any:
         return not option.default
     if option.kind is ValueKind.HOSTS:
         return {HOST: {"delay": 5.0}}
+    if option.kind is ValueKind.NUMBER and option.target is None:
+        return 3.5
     others: dict[ValueKind, Any] = {
         **OF_KIND,
         ValueKind.BYTES: 1 << 25,
@@ -98,27 +103,32 @@ def test_old_name_means_the_new_one() -> None:
     assert set(ALIASES.values()) <= {*ALLOWED, *CHANGEABLE, *KEYWORDS}
 
 
-@pytest.mark.parametrize("option", SERVE.values(), ids=list(SERVE))
-def test_option_of_the_service_is_in_every_place(option: Option, tmp_path: Path) -> None:
-    """In the environment, in the table [serve] of a file, and among the flags of `serve`."""
-    value = value_of(option)
+@pytest.mark.parametrize("command", commands().values(), ids=list(commands()))
+def test_option_of_a_command_is_in_every_place(command: Command, tmp_path: Path) -> None:
+    """In the environment, in the command's table of a file, and in its help; orders are no keys."""
     user = tmp_path / "mannerly" / "config.toml"
     user.parent.mkdir()
-    user.write_text(f"[serve]\n{option.name} = {json.dumps(value)}\n")
-
-    _, in_file = resolve_service(
-        {}, environment={"XDG_CONFIG_HOME": str(tmp_path)}, directory=tmp_path
-    )
-    _, in_environment = resolve_service(
-        {}, environment={option.variable: as_text(option, value)}, directory=None
-    )
-
-    assert in_file[option.name].value == in_environment[option.name].value == value
-    assert option.flag in invoke("serve", "--help", env={"COLUMNS": "200"}).stdout
+    told = invoke(*command.path.split(), "--help-all" if command.has_crawl_options else "--help")
+    for name, option in command.own_options.items():
+        assert option.flag in told.stdout
+        if option.is_order:
+            continue
+        value = value_of(option)
+        user.write_text(f"[{command.section}]\n{name} = {json.dumps(value)}\n")
+        found = [
+            resolve_own(
+                command.section, command.own_options, {}, environment=each, directory=tmp_path
+            )[name].value
+            for each in (
+                {"XDG_CONFIG_HOME": str(tmp_path)},
+                {"XDG_CONFIG_HOME": "nowhere", option.variable: as_text(option, value)},
+            )
+        ]
+        assert found == [value] * 2
 
 
 def test_defaults_are_not_typed_into_sentences() -> None:
     """The help text gets them from the declaration."""
-    typed = [name for name, each in (OPTIONS | SERVE).items() if "(default" in each.doc]
+    typed = [name for name, each in OPTIONS.items() if "(default" in each.doc]
 
     assert typed == ["output"]  # where the default is a table of it

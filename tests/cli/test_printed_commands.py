@@ -136,11 +136,11 @@ def test_commands_of_every_ending_can_be_pasted(shell: Shell, web: DemoWeb) -> N
     words = quoted(("crawl", web.url("a"), "--data-dir", DIR, *FAST, "--max-depth", "1"))
     limited = shell.paste(f"mannerly {words} --max-urls 3")
     resumed = shell.paste(f"{limited.commands[-1]} --max-urls 1000")
-    reported = shell.paste(next_command(DIR, []))
+    reported = shell.paste(next_command(DIR))
 
     assert limited.commands == [resume_command(DIR)]
     assert resumed.code == 0
-    assert resumed.commands == [next_command(DIR, [])]
+    assert resumed.commands == [next_command(DIR)]
     assert reported.code == 0
     assert (shell.directory / "report.html").exists()
 

@@ -71,7 +71,7 @@ PLANTED = (
     "pycurl",
     "bisect",
     "random",
-    "typer",
+    "click",
     "colorsys",
 )
 

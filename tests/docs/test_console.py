@@ -7,11 +7,12 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import click
 import pytest
-import typer
-from docs.inventory import commands
 from tests.docs.console import ROOT, Done, Step, complaints, normal, parts, run
 from tests.docs.pretend_web import PretendWeb
+
+from mannerly.cli import commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ def test_commands_are_in_blocks_that_are_run(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_commands_in_sentences_exist(name: str) -> None:
     """`mannerly …` in code font names a command that can be typed, with options that it has."""
-    known = commands()
+    known = {f"mannerly {name}": command for name, command in commands().items()}
     for words in re.findall(r"`((?:[A-Z_]+=\S+ )?mannerly [^`]+)`", TEXTS[name]):
         typed = words[words.index("mannerly") :].split()
         for verb in typed[1].split("|"):
@@ -93,7 +94,7 @@ def test_commands_in_sentences_exist(name: str) -> None:
             )
             assert path, f"{name}: `{words}`"
             command = known[path]
-            params = command.get_params(typer.Context(command))
+            params = command.get_params(click.Context(command))
             options = {each for option in params for each in _spellings(option)}
             for word in typed[2:]:
                 flag = word.partition("=")[0].rstrip(",.")

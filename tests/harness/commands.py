@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.testing import CliRunner
 from tests.harness.processes import kill_session
 from tests.harness.waiting import PATIENCE_S
-from typer.testing import CliRunner
 
 from mannerly.cli import app
 

@@ -7,20 +7,34 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.harness.commands import SOURCE_PATH
 from tests.harness.sites import free_port
 from tests.harness.waiting import eventually
 
-from mannerly.cli.config import ConfigError, resolve, resolve_service
-from mannerly.crawler.options.table import OPTIONS, SERVE
+from mannerly.cli import commands
+from mannerly.cli.config import ConfigError, Configuration, resolve, resolve_own
+from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.service.jobs.model import ALLOWED, settings_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mannerly.crawler.options.values import Given
+
+SERVE = commands()["serve"].own_options
+
+
+def resolve_service(
+    command_line: dict[str, Any], *, environment: dict[str, str], directory: Path | None
+) -> tuple[Configuration, dict[str, Given]]:
+    """Return the options of jobs, and those of the service itself."""
+    own = resolve_own("serve", SERVE, command_line, environment=environment, directory=directory)
+    return resolve({}, environment=environment, directory=directory), own
+
 
 JOB_FILE = """
 linear-base-delay = 0.7

@@ -11,11 +11,15 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
-from .command_line import CrawlCommand, given_options, takes_options
+from .command_line import (
+    Argument,
+    GivenOptions,
+    OptionsOfCrawl,
+)
 from .config import ConfigError, resolve
 from .crawl import RunPlan, carry_out, prepare, print_summary
 from .data_dir import named_or_temporary
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.options.values import Value
     from mannerly.report.check import Broken, Checked
     from mannerly.report.findings import Findings
 
@@ -35,32 +38,40 @@ _SOURCES = 5  # printed under a target
 _FOUND = 1  # the exit code
 
 
-@takes_options
+OPTIONS = OptionsOfCrawl(
+    left_out=("links", "anchors", "verbose"),  # a check decides them itself
+    helps={  # it writes other files than a crawl
+        "output": "Also write what is broken to a file: .html (the whole report), .csv or .json; "
+        "repeatable.",
+        "data_dir": "Keep the crawl in this directory (default: a temporary one).",
+        "json": "Print what is broken as JSON on standard output.",
+    },
+)
+
+
 def check(
+    *,
     urls: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="URL|FILE|-",
-            help="A URL, a host, a file with one URL per line, or - for standard input.",
-            show_default=False,
+        Argument(
+            "URL|FILE|-", "A URL, a host, a file with one URL per line, or - for standard input."
         ),
     ] = None,
-    **options: Value | None,
+    options: Annotated[GivenOptions, OPTIONS],
 ) -> None:
     """Crawl a site, ask for everything that it links to, and print what is broken.
 
     Pages are crawled as by `mannerly crawl`. Images, styles, scripts and pages of other sites are
     asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
     """
-    given = given_options(options)
-    with failing_clearly(), named_or_temporary(given, "check") as location:
-        outputs = _outputs(given.pop("output", []))
-        given |= {"data_dir": location, "links": True, "anchors": True}
-        configuration = resolve(given, environment=os.environ, directory=Path.cwd())
+    with failing_clearly(), named_or_temporary(options, "check") as location:
+        outputs = _outputs(options.pop("output", []))
+        options |= {"data_dir": location, "links": True, "anchors": True}
+        configuration = resolve(options, environment=os.environ, directory=Path.cwd())
         plan = prepare(urls or [], configuration)
         _end_if_stopped(plan, carry_out(plan, fresh=bool(configuration.value("fresh"))))
         code = _check_links(plan, outputs)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
@@ -111,7 +122,7 @@ def _end_if_stopped(plan: RunPlan, result: CrawlResult) -> None:
         note("Stopped before everything was checked")
     else:
         print_summary(plan, result)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _outputs(texts: object) -> list[Path]:
@@ -191,15 +202,3 @@ def _summarise(checked: Checked) -> None:
         allowed = " ".join(f"--allow-net {each}" for each in checked.private[:_SOURCES])
         more = len(checked.private) - _SOURCES
         note(f"To check private addresses, too: {safe_term(allowed)}" + (" …" if more > 0 else ""))
-
-
-class CheckCommand(CrawlCommand):
-    """Leaves out what a check decides itself; it writes other files than a crawl."""
-
-    left_out = ("links", "anchors", "verbose")
-    helps: ClassVar = {
-        "output": "Also write what is broken to a file: .html (the whole report), .csv or .json; "
-        "repeatable.",
-        "data_dir": "Keep the crawl in this directory (default: a temporary one).",
-        "json": "Print what is broken as JSON on standard output.",
-    }

@@ -1,18 +1,19 @@
 """`mannerly completion SHELL`: print the script that completes commands, options and values.
 
-The script asks the command itself for each completion, through the variable that typer reads, so it
+The script asks the command itself for each completion, through a variable that click reads, so it
 never has to be renewed. It is printed, not installed: which file of the user's it belongs in is for
 the user to say.
 """
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import Annotated
 
-import typer
+import click
 
+from .command_line import Argument
+from .help import explain_topic, topics
 from .terminal import show
 
 PROGRAM = "mannerly"
@@ -28,20 +29,29 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[Shell, Argument("SHELL", "bash, zsh or fish.")],
 ) -> None:
     """Print the completion script of a shell; --help says where to put it."""
-    from typer._completion_shared import get_completion_script
+    from click.shell_completion import get_completion_class
 
-    show(get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value))
+    root = click.get_current_context().find_root().command
+    script = get_completion_class(shell.value)
+    assert script is not None
+    show(script(root, {}, PROGRAM, VARIABLE).source())
 
 
-def prepare() -> None:
-    """Let typer answer a shell that asks for completions."""
-    if os.environ.get(VARIABLE):
-        from typer._completion_classes import completion_init
-
-        completion_init()
+def help_command(
+    topic: Annotated[
+        str | None,
+        Argument(
+            "[TOPIC|COMMAND]",
+            "A topic or a command; without it, the topics are listed.",
+            words=topics,
+        ),
+    ] = None,
+) -> None:
+    """Explain a topic, such as politeness or resume."""
+    explain_topic(topic)
 
 
 EXAMPLES = """\

@@ -8,9 +8,9 @@ wrong values raise ConfigError with the place, the name, the value and what is a
 never ignored. A project file may not set every option (`ProjectUse`): it may come with a directory
 that was downloaded.
 
-`mannerly serve` has options of its own (`options.declared.ServeFields`), in a file in the table
-`[serve]`. Here their keys begin with `serve.`; other commands check that table and use nothing of
-it.
+A command may have options of its own, in a file in a table of its name, such as `[serve]`. Here
+their keys begin with that name and a point; other commands check these tables and use nothing of
+them.
 
 An unknown variable `MANNERLY_…` is an error only if it looks misspelled: Kubernetes, for example,
 sets variables of that form for a service called mannerly.
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.options.option import ProjectUse, ValueKind
-from mannerly.crawler.options.table import OPTIONS, SERVE, cores, main_name
+from mannerly.crawler.options.table import OPTIONS, cores, main_name
 from mannerly.crawler.options.values import (
     Given,
     OptionError,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 PROJECT_FILE = "mannerly.toml"
 MAX_BYTES = 1_000_000  # of a configuration file
-_SERVE = "serve."  # the beginning of the keys of the service's own options
 _MISSPELLED = 0.85  # similarity from which a variable counts as ours, misspelled
 
 ConfigError = OptionError
@@ -89,36 +88,35 @@ def resolve(
         ConfigError: a name is unknown, or a value is not allowed.
         OSError: a file exists and cannot be read.
     """
-    given = _from_files(environment, directory) | _from_environment(environment)
+    given = _from_files(environment, directory) | _from_environment(OPTIONS, environment)
     for name, value in command_line.items():
         given |= _read(OPTIONS[name], value, OPTIONS[name].flag)
-    return Configuration({key: each for key, each in given.items() if not _is_of_service(key)})
+    return Configuration({key: each for key, each in given.items() if not _section_of(key)})
 
 
-def resolve_service(
+def resolve_own(
+    section: str,
+    options: Mapping[str, Option],
     command_line: Mapping[str, Value],
     *,
     environment: Mapping[str, str],
     directory: Path | None,
-) -> tuple[Configuration, dict[str, Given]]:
-    """Read all places for the service: the options of its jobs, and its own ones.
+) -> dict[str, Given]:
+    """Read all places for the options that a command has for itself.
 
     Raises:
         ConfigError: a name is unknown, or a value is not allowed.
         OSError: a file exists and cannot be read.
     """
-    given = _from_files(environment, directory) | _from_environment(environment)
-    own = {key.removeprefix(_SERVE): each for key, each in given.items() if _is_of_service(key)}
-    for variable, name in _variables(SERVE).items():
-        if environment.get(variable):
-            own |= _read(SERVE[name], environment[variable], variable)
-    of_jobs = {name: value for name, value in command_line.items() if name not in SERVE}
-    for name in command_line.keys() - of_jobs.keys():
-        own |= _read(SERVE[name], command_line[name], SERVE[name].flag)
-    jobs = {key: each for key, each in given.items() if not _is_of_service(key)}
-    for name, value in of_jobs.items():
-        jobs |= _read(OPTIONS[name], value, OPTIONS[name].flag)
-    return Configuration(jobs), own
+    kept = {name: option for name, option in options.items() if not option.is_order}
+    own: dict[str, Given] = {}
+    if kept:
+        found = _from_files(environment, directory)
+        own = {_plain(key): each for key, each in found.items() if _section_of(key) == section}
+        own |= _from_environment(kept, environment)
+    for name, value in command_line.items():
+        own |= _read(options[name], value, options[name].flag)
+    return own
 
 
 def effective(configuration: Configuration, settings: CrawlSettings) -> dict[str, object]:
@@ -140,8 +138,26 @@ def user_file(environment: Mapping[str, str]) -> Path:
     return Path(home) / "mannerly" / "config.toml"
 
 
-def _is_of_service(key: str) -> bool:
-    return key.startswith(_SERVE)
+def _section_of(key: str) -> str:
+    """Return the command of a key; empty: it is an option of a crawl."""
+    section, point, _ = key.partition(".")
+    return section if point and section != "host" else ""
+
+
+def _plain(key: str) -> str:
+    return key.partition(".")[2]
+
+
+def _sections() -> dict[str, dict[str, Option]]:
+    """Return the options that commands have for themselves, by the names of their tables."""
+    from . import commands
+
+    found: dict[str, dict[str, Option]] = {}
+    for each in commands().values():
+        own = {name: option for name, option in each.own_options.items() if not option.is_order}
+        if own:
+            found[each.section] = own
+    return found
 
 
 def _from_files(environment: Mapping[str, str], directory: Path | None) -> dict[str, Given]:
@@ -170,7 +186,8 @@ def _from_project(directory: Path) -> dict[str, Given]:
 def _allowed(given: dict[str, Given], directory: Path) -> dict[str, Given]:
     """Return the options of a project file, if it may set them; an empty value is harmless."""
     for name, (value, where, _) in given.items():
-        option = SERVE[name.removeprefix(_SERVE)] if _is_of_service(name) else option_of(name)
+        section = _section_of(name)
+        option = _sections()[section][_plain(name)] if section else option_of(name)
         if not value or option.project_use is ProjectUse.ANY:
             continue
         paths = map(str, value) if isinstance(value, list) else [str(value)]
@@ -218,11 +235,9 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     for key, value in table.items():
         name = main_name(key.replace("-", "_"))
         option = OPTIONS.get(name)
-        if name == "serve":
-            given |= _of_service(value, place)
-            continue
         if option is None:
-            raise ConfigError(f"{place}{key} is not an option{nearest(name, OPTIONS)}")
+            given |= _from_section(name, value, place + key)
+            continue
         if name in given:
             raise ConfigError(f"{place}{key} is set twice, in two spellings")
         if option.kind is ValueKind.HOSTS:
@@ -232,18 +247,24 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     return given
 
 
-def _of_service(table: object, place: str) -> dict[str, Given]:
-    """Check the table [serve] of a file."""
+def _from_section(section: str, table: object, place: str) -> dict[str, Given]:
+    """Check the table of a command in a file."""
+    sections = _sections()
+    if section not in sections:
+        raise ConfigError(f"{place} is not an option{nearest(section, (*OPTIONS, *sections))}")
     if not isinstance(table, dict):
-        raise ConfigError(f"{place}serve is not a table: write its options below [serve]")
+        raise ConfigError(f"{place} is not a table: write its options below [{section}]")
+    if any(isinstance(each, dict) for each in table.values()):  # such as [hosts."a.example"]
+        raise ConfigError(f"{place} is not an option{nearest(section, OPTIONS)}")
+    options = sections[section]
     given: dict[str, Given] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name not in SERVE:
-            raise ConfigError(
-                f"{place}serve.{key} is not an option of the service{nearest(name, SERVE)}"
-            )
-        given[_SERVE + name] = checked(SERVE[name], value, f"{place}serve.{key}")
+        if name not in options:
+            command = section.replace("_", " ")
+            guess = nearest(name, options)
+            raise ConfigError(f"{place}.{key} is not an option of {command}{guess}")
+        given[f"{section}.{name}"] = checked(options[name], value, f"{place}.{key}")
     return given
 
 
@@ -254,19 +275,28 @@ def _variables(options: Mapping[str, Option]) -> dict[str, str]:
     return {each: others[each] for each in others if each not in own} | own
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
-    places, of_service = _variables(OPTIONS), _variables(SERVE)
-    for variable in environment:
-        # It may be an option of another command.
-        is_known = variable in places or variable in of_service
-        is_unknown = variable.startswith("MANNERLY_") and not is_known
-        if is_unknown and (guess := nearest(variable, places, alike=_MISSPELLED)):
-            raise ConfigError(f"{variable} is not an option{guess}")
+def _from_environment(
+    options: Mapping[str, Option], environment: Mapping[str, str]
+) -> dict[str, Given]:
+    _check_variables(environment)
     given: dict[str, Given] = {}
-    for variable, name in places.items():
+    for variable, name in _variables(options).items():
         if environment.get(variable):  # an empty variable counts as not set
-            given |= _read(OPTIONS[name], environment[variable], variable)
+            given |= _read(options[name], environment[variable], variable)
     return given
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """Raise ConfigError for a variable that looks like a misspelled one of ours."""
+    known = _variables(OPTIONS)
+    unknown = [each for each in environment if each.startswith("MANNERLY_") and each not in known]
+    if not unknown:
+        return
+    for own in _sections().values():
+        known |= _variables(own)
+    for variable in unknown:
+        if variable not in known and (guess := nearest(variable, known, alike=_MISSPELLED)):
+            raise ConfigError(f"{variable} is not an option{guess}")
 
 
 def _read(option: Option, value: Value, where: str) -> dict[str, Given]:

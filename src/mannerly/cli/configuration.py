@@ -13,9 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from mannerly.crawler.options.option import ProjectUse, ValueKind
+from mannerly.crawler.options.option import ProjectUse, ValueKind, declaration
 from mannerly.crawler.options.table import GROUPS, OPTIONS, cores
 from mannerly.crawler.options.values import host_option, printable
 
@@ -38,10 +36,8 @@ _PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
 def show(
     *,
-    origin: Annotated[
-        bool, typer.Option("--origin", help="Also show where each value was set.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    origin: Annotated[bool, declaration("Also show where each value was set.")] = False,
+    json: Annotated[bool, declaration("Print JSON.")] = False,
 ) -> None:
     """Print the value of every option, as a configuration file."""
     with failing_clearly():
@@ -60,10 +56,10 @@ def init(
     *,
     user: Annotated[
         bool,
-        typer.Option("--user", help="Write the file of this user, for all directories."),
+        declaration("Write the file of this user, for all directories.", is_order=True),
     ] = False,
     all_options: Annotated[
-        bool, typer.Option("--all", help="With the options of --help-all, too.")
+        bool, declaration("With the options of --help-all, too.", name="all", is_order=True)
     ] = False,
 ) -> None:
     """Write mannerly.toml with the usual options as comments; never over a file that exists."""

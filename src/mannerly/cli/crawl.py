@@ -20,13 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+import click
 
+from mannerly.crawler.options.option import declaration
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import printable
 
 from . import shared
-from .command_line import given_options, takes_options
+from .command_line import Argument, GivenOptions, OptionsOfCrawl
 from .config import ConfigError, resolve
 from .data_dir import default_location
 from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.options.values import Value
     from mannerly.crawler.runtime.membership import Membership
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
@@ -83,34 +83,31 @@ class RunPlan(NamedTuple):
     member: Membership | None = None  # of a crawl in a server
 
 
-@takes_options
 def crawl(
+    *,
     urls: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="URL|FILE|-",
-            help="A URL, a host, a file with one URL per line, or - for standard input.",
-            show_default=False,
+        Argument(
+            "URL|FILE|-", "A URL, a host, a file with one URL per line, or - for standard input."
         ),
     ] = None,
     start_url: Annotated[
         list[str] | None,
-        typer.Option(
+        declaration(
+            "The same as an argument; repeatable.",
             metavar="URL|FILE",
-            rich_help_panel="What to crawl",
-            help="The same as an argument; repeatable.",
-            show_default=False,
+            group="What to crawl",
+            is_order=True,
         ),
     ] = None,
-    **options: Value | None,
+    options: Annotated[GivenOptions, OptionsOfCrawl()],
 ) -> None:
     """Crawl from URLs, files of URLs, or standard input (-).
 
     To resume a crawl, run the same command again.
     """
-    given = given_options(options)
     with failing_clearly():
-        configuration = resolve(given, environment=os.environ, directory=Path.cwd())
+        configuration = resolve(options, environment=os.environ, directory=Path.cwd())
         run_plan(prepare([*(urls or []), *(start_url or [])], configuration))
 
 
@@ -165,7 +162,7 @@ def prepare(
 def run_plan(plan: RunPlan) -> None:
     """Run the crawl, write the exports, print the summary, exit with the code."""
     result = carry_out(plan, fresh=bool(plan.configuration.value("fresh")))
-    raise typer.Exit(finish(plan, result))
+    raise click.exceptions.Exit(finish(plan, result))
 
 
 def finish(
@@ -408,7 +405,7 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
         is_resumed=plan.is_resumed,
         limit=limits.get(result.ending.value, ""),
         is_long=is_long,
-        next_command=next_command(plan.location, configuration.texts("output"), data_dir),
+        next_command=next_command(plan.location, data_dir),
         data_dir=data_dir,
     )
     tell(summary(ended, error_look()) + "\n")

@@ -10,7 +10,9 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+import click
+
+from mannerly.crawler.options.option import declaration
 
 _VERDICT = "✓ No host was asked faster than it, its robots.txt or the settings allow."
 
@@ -19,25 +21,21 @@ def demo(
     *,
     seconds: Annotated[
         float,
-        typer.Option(
-            min=1.0, help="Duration of the crawl in seconds; 30 is enough to reach every limit."
+        declaration(
+            "Duration of the crawl in seconds; 30 is enough to reach every limit.", low=1.0
         ),
     ] = 30.0,
-    processes: Annotated[int, typer.Option(min=1, help="Number of processes of the crawler.")] = 1,
+    processes: Annotated[int, declaration("Number of processes of the crawler.", low=1)] = 1,
     port: Annotated[
         int,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Port of the demo hosts; 0 means any free port, with --serve 8080.",
+        declaration(
+            "Port of the demo hosts; 0 means any free port, with --serve 8080.", low=0, high=65535
         ),
     ] = 0,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Describe the hosts in the table.")
-    ] = False,
+    verbose: Annotated[bool, declaration("Describe the hosts in the table.", short="-v")] = False,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Only serve the hosts, for crawls of your own, until Ctrl-C."),
+        declaration("Only serve the hosts, for crawls of your own, until Ctrl-C.", is_order=True),
     ] = False,
 ) -> None:
     """Crawl built-in hosts, and check the crawler by their logs.
@@ -47,7 +45,7 @@ def demo(
     if serve:
         from mannerly.demo.__main__ import main
 
-        raise typer.Exit(main(["--port", str(port)] if port else []))
+        raise click.exceptions.Exit(main(["--port", str(port)] if port else []))
 
     from dataclasses import replace
     from pathlib import Path
@@ -83,6 +81,6 @@ def demo(
     for verdict in impolite:
         note(f"{verdict.name}: {'; '.join(verdict.broken)}")
     if impolite:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     note("")
     note(error_look().spelled(_VERDICT))

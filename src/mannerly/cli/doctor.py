@@ -8,8 +8,11 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import typer
+import click
 
+from mannerly.crawler.options.option import declaration
+
+from .command_line import Argument
 from .stored import require_crawl
 from .terminal import STATE, fail, failing_clearly, note, print_json, safe_term, show, table
 
@@ -38,28 +41,28 @@ class _Finding(Protocol):
 def doctor(
     location: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[DIR]",
-            help="Data directory of a crawl, or the URL of a Redis or Valkey server "
+        Argument(
+            "[DIR]",
+            "Data directory of a crawl, or the URL of a Redis or Valkey server "
             "(redis://HOST:PORT); without it, the installation is looked at.",
-            show_default=False,
+            is_crawl=True,
         ),
     ] = None,
     *,
     repair: Annotated[
         bool,
-        typer.Option(
-            "--repair",
-            help="Mend counters, move unreadable rows aside, rebuild damaged files, and forget "
+        declaration(
+            "Mend counters, move unreadable rows aside, rebuild damaged files, and forget "
             "kept answers that a power cut has taken.",
+            is_order=True,
         ),
     ] = False,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Check the digest of every kept answer, too."),
+        declaration("Check the digest of every kept answer, too."),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print what was found about the installation as JSON.")
+        bool, declaration("Print what was found about the installation as JSON.")
     ] = False,
 ) -> None:
     """Check a crawl's state (exit 4 if damaged) or the installation.
@@ -90,7 +93,7 @@ def doctor(
 
             found += damaged_records(location)
     for problem in found:
-        typer.echo(safe_term(problem))
+        click.echo(safe_term(problem))
     if found:
         hint = (
             ""
@@ -98,7 +101,7 @@ def doctor(
             else f"; mannerly doctor --repair {quote(location)} mends what can be mended"
         )
         note(f"{location} is damaged{hint}")
-        raise typer.Exit(STATE)
+        raise click.exceptions.Exit(STATE)
     note(f"{location} is sound")
 
 
@@ -137,6 +140,6 @@ def _show(found: Sequence[_Finding], *, sound: str, unfit: str, as_json: bool) -
     problems = [each for each in found if each.is_problem]
     if problems:
         note(f"{unfit}: " + "; ".join(each.lack for each in problems))
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     if not as_json:
         note(sound)

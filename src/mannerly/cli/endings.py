@@ -6,8 +6,6 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mannerly.crawler.crawl import CrawlResult
 
 _SEEDS = 100  # named in JSON
@@ -66,17 +64,9 @@ def resume_command(location: str, data_dir: str = "") -> str:
     return f"mannerly crawl --redis-url {server} --crawl {name}{_in_directory(data_dir)}"
 
 
-def next_command(location: str, outputs: Sequence[str], data_dir: str = "") -> str:
-    """Return what most people do next with a finished crawl: a report, if there is one."""
-    from . import app
-
-    place, commands = shlex.quote(location), app.registered_commands
-    where = _in_directory(data_dir)
-    if any("report" in (each.name, each.callback.__name__) for each in commands if each.callback):
-        return f"mannerly report {place}{where} -o report.html"
-    if outputs:
-        return f"mannerly status {place}"
-    return f"mannerly export {place}{where} -o pages.jsonl"
+def next_command(location: str, data_dir: str = "") -> str:
+    """Return what most people do next with a finished crawl: a report."""
+    return f"mannerly report {shlex.quote(location)}{_in_directory(data_dir)} -o report.html"
 
 
 def _in_directory(data_dir: str) -> str:

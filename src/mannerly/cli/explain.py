@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from mannerly.crawler.options.option import declaration
 
+from .command_line import Argument
 from .stored import Location, opened
 from .terminal import failing_clearly, print_json, safe_term, show
 
 
 def explain(
     location: Location,
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="The URL to explain.", show_default=False)
-    ],
+    url: Annotated[str, Argument("URL", "The URL to explain.")],
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, declaration("Print JSON.")] = False,
 ) -> None:
     """Show the state of one URL in a crawl, and the reason."""
     from mannerly.crawler.inspection.reasons import skip_words

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from mannerly.crawler.options.option import ProjectUse, declaration
 from mannerly.crawler.web.choices import Content
 
 from .stored import Location, has_all_records, opened, require_crawl
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 CsvRaw = Annotated[
     bool,
-    typer.Option(
-        "--csv-raw",
-        help="Write CSV cells as they are: no apostrophe before what a spreadsheet would run.",
+    declaration(
+        "Write CSV cells as they are: no apostrophe before what a spreadsheet would run.",
+        project_use=ProjectUse.NONE,
     ),
 ]
 
@@ -31,40 +32,36 @@ def export(
     *,
     output: Annotated[
         list[str],
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="[TABLE:]FILE",
-            help="Table pages (default), links or items; format by suffix: .jsonl, .jsonl.gz, "
+        declaration(
+            "Table pages (default), links or items; format by suffix: .jsonl, .jsonl.gz, "
             ".csv, .parquet, .xml (sitemap), .warc.gz, .wacz, or a folder/; - is stdout (JSON "
             "lines); repeatable.",
-            show_default=False,
+            short="-o",
+            metavar="[TABLE:]FILE",
+            is_order=True,
         ),
     ],
     content: Annotated[
         Content,
-        typer.Option(help="Content of pages in .jsonl, .parquet and folders (needs kept bodies)."),
+        declaration("Content of pages in .jsonl, .parquet and folders (needs kept bodies)."),
     ] = Content.NONE,
     include_skipped: Annotated[
         bool,
-        typer.Option("--include-skipped", help="Add skipped and given-up URLs, with the reason."),
+        declaration("Add skipped and given-up URLs, with the reason."),
     ] = False,
     changed: Annotated[
         bool,
-        typer.Option(
-            "--changed", help="Only pages that are new or may have changed since the last crawl."
-        ),
+        declaration("Only pages that are new or may have changed since the last crawl."),
     ] = False,
     unreserved: Annotated[
         bool,
-        typer.Option(
-            "--unreserved",
-            help="Without pages that their site reserves: noai, tdm-reservation, or a "
-            "Content-Signal of ai-train=no.",
+        declaration(
+            "Without pages that their site reserves: noai, tdm-reservation, or a "
+            "Content-Signal of ai-train=no."
         ),
     ] = False,
     csv_raw: CsvRaw = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Annotated[bool, declaration("Print errors only.", short="-q")] = False,
 ) -> None:
     """Write a crawl's records to files."""
     from mannerly.exports import Choice, ExportError, Format, check_target
@@ -82,7 +79,7 @@ def export(
             is_complete = has_all_records(crawl)
     code = written or (0 if is_complete else INCOMPLETE)
     if code:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def write_all(

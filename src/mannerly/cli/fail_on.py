@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
+
+from mannerly.crawler.options.option import declaration
 
 from .terminal import note
 
@@ -18,9 +20,7 @@ HELP = (
     "Exit with code 1 if this holds, such as broken>0, refused>1% or slow>2s; also failed, "
     "given-up, chains, loops, duplicates, unindexable, early, pages, median, p95; repeatable."
 )
-FailOn = Annotated[
-    list[str] | None, typer.Option("--fail-on", metavar="RULE", help=HELP, show_default=False)
-]
+FailOn = Annotated[list[str] | None, declaration(HELP, metavar="RULE")]
 
 BROKEN_RULE = 1  # the exit code
 
@@ -60,4 +60,4 @@ def fail_if_broken(rules: Iterable[FailRule], numbers: Numbers) -> None:
     for each in said:
         note(f"mannerly: {each}")
     if said:
-        raise typer.Exit(BROKEN_RULE)
+        raise click.exceptions.Exit(BROKEN_RULE)

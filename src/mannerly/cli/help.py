@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-
-from mannerly.crawler.options.table import OPTIONS
+import click
 
 from .terminal import fail, show
 
@@ -28,66 +25,89 @@ TOPICS = Path(__file__).with_name("topics")
 _EITHER = re.compile(r"--([\w-]+) / --no-\1")
 _WIDEST = 26  # of a name whose words begin on the same line
 
-WIDE = {"max_content_width": WIDTH}
 
-
-class GroupedCommand(TyperCommand):
+class GroupedCommand(click.Command):
     """A command whose options are listed in groups; advanced ones by --help-all only."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def __init__(self, name: str, *, help: str | None, epilog: str, title: str) -> None:  # noqa: A002
+        """Make a command; `title` is that of its group in the list of commands."""
+        self.title = title
+        super().__init__(name, help=help, epilog=epilog)
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Leave the arguments to `format_options`: one column for all of them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then each group of options."""
         shows_all = ctx.meta.get(ALL, False)
         groups: dict[str, list[tuple[str, str]]] = {}
         hidden = 0
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            option = OPTIONS.get(param.name or "")
+            option = getattr(param, "option", None)
             if record is None:
                 continue
             if option is not None and option.is_advanced and not shows_all:
                 hidden += 1
                 continue
-            title = getattr(param, "rich_help_panel", None) or "Help"
-            if param.param_type_name == "argument":
+            title = getattr(param, "title", "Help")
+            if isinstance(param, click.Argument):
                 title = "Arguments"
             names, words = record
             groups.setdefault(title, []).append((_EITHER.sub(r"--[no-]\1", names), words))
         _write_groups(groups, formatter)
         if hidden:
             formatter.write_paragraph()
-            formatter.write(f"{hidden} more options: mannerly {self.name} --help-all\n")
+            formatter.write(f"{hidden} more options: {ctx.command_path} --help-all\n")
 
-    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are."""
         _write_lines(self.epilog, formatter)
 
 
-class CommandGroup(TyperGroup):
-    """The list of commands, in groups."""
+class CommandGroup(click.Group):
+    """The list of commands, in groups, in the order in which they were named."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        commands: Iterable[click.Command],
+        *,
+        help: str,  # noqa: A002
+        epilog: str = "",
+        title: str = "",
+        **more: Any,
+    ) -> None:
+        """Make the command that has these commands as its parts."""
+        self.title = title
+        parts = {str(each.name): each for each in commands}
+        super().__init__(name, parts, help=help, epilog=epilog, no_args_is_help=True, **more)
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return the names of its commands."""
+        return list(self.commands)
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group of commands."""
         groups: dict[str, list[tuple[str, str]]] = {}
         widest = max(map(len, self.commands))
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                title = getattr(command, "rich_help_panel", None) or "Commands"
-                words = command.get_short_help_str(formatter.width - 6 - widest)
-                groups.setdefault(title, []).append((name, words))
+        for name, command in self.commands.items():
+            title = getattr(command, "title", "") or "Commands"
+            words = command.get_short_help_str(formatter.width - 6 - widest)
+            groups.setdefault(title, []).append((name, words))
         _write_groups(groups, formatter)
 
-    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are."""
         _write_lines(self.epilog, formatter)
 
 
-def show_all(ctx: typer.Context, wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
+def show_all(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
     """Print the help of a command with all its options."""
     if wanted and not ctx.resilient_parsing:
         ctx.meta[ALL] = True
-        typer.echo(ctx.get_help())
-        raise typer.Exit
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 def topics() -> list[str]:
@@ -95,18 +115,7 @@ def topics() -> list[str]:
     return sorted(file.stem for file in TOPICS.glob("*.txt"))
 
 
-def help_command(
-    ctx: typer.Context,
-    topic: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TOPIC|COMMAND]",
-            help="A topic or a command; without it, the topics are listed.",
-            autocompletion=topics,
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
+def explain_topic(topic: str | None) -> None:
     """Explain a topic, such as politeness or resume."""
     if topic is None:
         show("Topics:\n")
@@ -118,15 +127,16 @@ def help_command(
     if name in topics():
         show(_text(name))
         return
-    root = ctx.find_root()
-    command = root.command.get_command(root, name)  # type: ignore[attr-defined]  # it is the group
+    root = click.get_current_context().find_root()
+    assert isinstance(root.command, click.Group)
+    command = root.command.get_command(root, name)
     if command is not None:
-        with typer.Context(command, info_name=name, parent=root) as inner:
-            typer.echo(inner.get_help())
+        with click.Context(command, info_name=name, parent=root) as inner:
+            click.echo(inner.get_help())
         return
     from mannerly.crawler.options.values import nearest
 
-    known = [*topics(), *root.command.commands]  # type: ignore[attr-defined]
+    known = [*topics(), *root.command.commands]
     fail(f"there is no topic {topic!r}{nearest(name, known) or ';'} `mannerly help` lists them")
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
-from mannerly.crawler.host_view import LimitedBy
-from mannerly.crawler.inspection.host_words import fields_of, sentence
+from mannerly.crawler.options.option import declaration
 from mannerly.crawler.web.words import without_userinfo
 
+from .command_line import Argument
 from .figures import many, span
 from .look import look_at
 from .steer import host_resume_command, pace
@@ -35,23 +35,12 @@ if TYPE_CHECKING:
 
 Host = Annotated[
     str,
-    typer.Argument(
-        metavar="HOST",
-        show_default=False,
-        help="A host name, with :port if it is not the default one, or a URL of the host.",
-    ),
+    Argument("HOST", "A host name, with :port if it is not the default one, or a URL of the host."),
 ]
 _SET = ("delay_s", "max_rate", "per_host")
-_FROM = {
-    LimitedBy.UNKNOWN: "",
-    LimitedBy.LEARNED: ", near the limit",
-    LimitedBy.ROBOTS: ", as robots.txt asks",
-    LimitedBy.MAX_RATE: ", your maximum",
-    LimitedBy.ANNOUNCED: ", as its headers announce",
-}
 _COMPARED = 1000  # hosts, those with the most pages, that a name may be a misspelling of
 _MISSPELLED = 0.85  # how alike names have to be, from 0 to 1
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, declaration("Print JSON.")]
 
 
 def hosts(
@@ -59,12 +48,12 @@ def hosts(
     *,
     sort: Annotated[
         str,
-        typer.Option(
+        declaration(
+            "Sort by queued, fetched, refused, failed, given_up or delay; largest first.",
             metavar="WORD",
-            help="Sort by queued, fetched, refused, failed, given_up or delay; largest first.",
         ),
     ] = "queued",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Number of hosts to show.")] = 20,
+    limit: Annotated[int, declaration("Number of hosts to show.", low=1, metavar="N")] = 20,
     json: AsJson = False,
 ) -> None:
     """List the hosts of a crawl: queue, pace, limit, and why they wait."""
@@ -90,7 +79,7 @@ def print_table(found: list[HostView], sort: str, total: int, look: Look) -> Non
         f"{len(found):,} of {many(total, 'host')}, by {by}. Pace and limit in requests/s."
         f"{all_of_them}"
     )
-    typer.echo("\n".join(lines))
+    click.echo("\n".join(lines))
 
 
 def show_host(location: Location, host: Host, *, json: AsJson = False) -> None:
@@ -141,13 +130,15 @@ def set_pace(
     host: Host,
     *,
     delay: Annotated[
-        float | None, typer.Option(metavar="S", help="Minimum delay between requests, in seconds.")
+        float | None,
+        declaration("Minimum delay between requests, in seconds.", metavar="S", is_order=True),
     ] = None,
     max_rate: Annotated[
-        str | None, typer.Option(metavar="R", help="Maximum requests per second, or unlimited.")
+        str | None,
+        declaration("Maximum requests per second, or unlimited.", metavar="R", is_order=True),
     ] = None,
     per_host: Annotated[
-        int | None, typer.Option(metavar="N", help="Maximum requests in flight.")
+        int | None, declaration("Maximum requests in flight.", metavar="N", is_order=True)
     ] = None,
 ) -> None:
     """Set the pace of one host.
@@ -255,6 +246,8 @@ def _without_port(host: str) -> str:
 
 
 def _fields(view: HostView, orders: Mapping[str, HostOrders]) -> dict[str, object]:
+    from mannerly.crawler.inspection.host_words import fields_of
+
     own = orders.get(view.host)
     return {
         **fields_of(view),
@@ -264,6 +257,8 @@ def _fields(view: HostView, orders: Mapping[str, HostOrders]) -> dict[str, objec
 
 
 def _described(view: HostView, orders: Mapping[str, HostOrders]) -> list[tuple[str, str]]:
+    from mannerly.crawler.inspection.host_words import sentence
+
     record, own = view.record, orders.get(view.host)
     return [
         ("host", safe_term(view.host)),
@@ -283,9 +278,19 @@ def _described(view: HostView, orders: Mapping[str, HostOrders]) -> list[tuple[s
 
 def _pace(view: HostView) -> str:
     """Return the delay in force, and where it comes from."""
+    from mannerly.crawler.host_view import LimitedBy
+
+    limit = {
+        LimitedBy.LEARNED: ", near the limit",
+        LimitedBy.ROBOTS: ", as robots.txt asks",
+        LimitedBy.MAX_RATE: ", your maximum",
+        LimitedBy.ANNOUNCED: ", as its headers announce",
+    }
     if not view.delay_s:
         return "-"
-    return f"{view.pace:.2f}/s, {view.delay_s:.2f} s between requests{_FROM[view.limited_by]}"
+    return (
+        f"{view.pace:.2f}/s, {view.delay_s:.2f} s between requests{limit.get(view.limited_by, '')}"
+    )
 
 
 def _limit(view: HostView) -> str:

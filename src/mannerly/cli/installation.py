@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mannerly.extras import install_words
 
-PARTS = ("apsw", "pycurl", "msgspec", "pcre2", "turbohtml", "url-py", "xxhash", "typer")
+PARTS = ("apsw", "pycurl", "msgspec", "pcre2", "turbohtml", "url-py", "xxhash", "click")
 _OF_EXTRA = re.compile(r"([A-Za-z0-9._-]+).*;.*\bextra == ['\"]([a-z-]+)['\"]")
 
 

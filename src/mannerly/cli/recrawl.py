@@ -9,11 +9,11 @@ without validators, and compared when both records are read.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from mannerly.crawler.options.values import OptionError
 
-from .command_line import CrawlCommand, given_options, takes_options
+from .command_line import GivenOptions, OptionsOfCrawl
 from .crawl import KEPT, run_plan
 from .figures import many
 from .resume import stored_plan
@@ -21,23 +21,27 @@ from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mannerly.crawler.options.values import Value
-
     from .crawl import RunPlan
 
 _ORDER = ("new", "changed", "removed", "same")
 
 
-@takes_options
-def recrawl(location: Location, **options: Value | None) -> None:
+OPTIONS = OptionsOfCrawl(
+    left_out=("fresh", "redis_url", "enable_redis", "shards", *KEPT),  # a crawl keeps them
+    helps={
+        "data_dir": "With a server's URL in place of DIR: the data directory of this worker.",
+        "crawl": "With a server's URL in place of DIR: the name of the crawl.",
+    },
+)
+
+
+def recrawl(location: Location, options: Annotated[GivenOptions, OPTIONS]) -> None:
     """Ask for the pages of a crawl again; fetch only what has changed.
 
     With the URL of a server, --crawl NAME and --data-dir DIR: as one worker of the crawl.
     """
     with failing_clearly():
-        plan = stored_plan(location, given_options(options), verb="Checking the pages of")
+        plan = stored_plan(location, options, verb="Checking the pages of")
         with opened(plan.location) as crawl:
             if unnamed := crawl.unnamed_records():
                 raise OptionError(_said_unnamed(unnamed))
@@ -49,16 +53,6 @@ def recrawl(location: Location, **options: Value | None) -> None:
         finally:
             if not plan.configuration.value("quiet"):
                 note(_changes(location, plan))
-
-
-class RecrawlCommand(CrawlCommand):
-    """Leaves out what a crawl keeps."""
-
-    left_out = ("fresh", "redis_url", "enable_redis", "shards", *KEPT)
-    helps: ClassVar[Mapping[str, str]] = {
-        "data_dir": "With a server's URL in place of DIR: the data directory of this worker.",
-        "crawl": "With a server's URL in place of DIR: the name of the crawl.",
-    }
 
 
 def _said_unnamed(count: int) -> str:

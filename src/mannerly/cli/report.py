@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
-from .export import CsvRaw  # noqa: TC001 - typer reads the annotations at run time
+from mannerly.crawler.options.option import declaration
+
+from .export import CsvRaw  # noqa: TC001 - the command line reads the annotations
 from .fail_on import FailOn, fail_if_broken, read_rules
 from .stored import Location, has_all_records, opened
 from .terminal import fail, failing_clearly, note, safe_term
@@ -18,17 +20,19 @@ def report(
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write."),
+        declaration("The HTML file to write.", short="-o", metavar="FILE", is_order=True),
     ] = Path("report.html"),
     csv: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Also write every table with all its rows as a CSV file into DIR."
+        declaration(
+            "Also write every table with all its rows as a CSV file into DIR.",
+            metavar="DIR",
+            is_order=True,
         ),
     ] = None,
     csv_raw: CsvRaw = False,
     fail_on: FailOn = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Annotated[bool, declaration("Print errors only.", short="-q")] = False,
 ) -> None:
     """Write a report of a crawl: broken links, redirects, duplicates, slow pages and more.
 
@@ -54,7 +58,7 @@ def report(
             note(f"The report is in {safe_term(str(output))}{beside}")
         fail_if_broken(rules, findings.numbers)
     if not is_complete:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _check(output: Path, csv: Path | None) -> None:

@@ -7,14 +7,16 @@ does not depend on the working directory. The command line and the environment s
 from __future__ import annotations
 
 import os
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path  # noqa: TC003 - the command line reads the annotations
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from mannerly.crawler.options.values import OptionError
 
-from .command_line import CrawlCommand, given_options, takes_options
+from .command_line import (
+    Argument,
+    GivenOptions,
+    OptionsOfCrawl,
+)
 from .config import resolve
 from .crawl import KEPT, prepare, run_plan
 from .stored import require_crawl
@@ -28,20 +30,19 @@ if TYPE_CHECKING:
     from .crawl import RunPlan
 
 
-@takes_options
 def resume(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Data directory of the crawl.", show_default=False),
+        Argument("DIR", "Data directory of the crawl."),
     ],
-    **options: Value | None,
+    options: Annotated[GivenOptions, OptionsOfCrawl(left_out=("data_dir", "fresh", *KEPT))],
 ) -> None:
     """Resume the crawl in a directory.
 
     The data directory of a worker joins its crawl again (mannerly help fleet).
     """
     with failing_clearly():
-        run_plan(stored_plan(str(directory), given_options(options)))
+        run_plan(stored_plan(str(directory), options))
 
 
 def stored_plan(location: str, given: Mapping[str, Value], verb: str = "Resuming") -> RunPlan:
@@ -68,9 +69,3 @@ def stored_plan(location: str, given: Mapping[str, Value], verb: str = "Resuming
         kept["redis_url"], kept["crawl"] = member
     configuration = resolve({**given, **kept}, environment=os.environ, directory=None)
     return prepare([], configuration, verb=verb)
-
-
-class ResumeCommand(CrawlCommand):
-    """Leaves out what a resumed crawl keeps."""
-
-    left_out = ("data_dir", "fresh", *KEPT)

@@ -10,27 +10,19 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from mannerly.crawler.options.option import declaration
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError
 
+from .command_line import GivenOptions, OptionsOfCrawl
 from .endings import resume_command
 from .figures import many
 from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 
 if TYPE_CHECKING:
-    from typer.models import OptionInfo
-
     from mannerly.crawler.options.values import Value
     from mannerly.crawler.stored import StoredCrawl
-
-
-def _of_requests(name: str) -> OptionInfo:
-    """Return an option of `crawl` that says what is sent with requests."""
-    option = OPTIONS[name]
-    return typer.Option(option.flag, metavar=option.metavar, help=option.help)  # type: ignore[no-any-return]
 
 
 def retry(
@@ -38,40 +30,38 @@ def retry(
     *,
     failed: Annotated[
         bool,
-        typer.Option(
-            "--failed",
-            help="URLs without an answer, with a status of 500 or more, refused (such as 401, 403, "
+        declaration(
+            "URLs without an answer, with a status of 500 or more, refused (such as 401, 403, "
             "429), or not read; and seeds that gave no page.",
+            is_order=True,
         ),
     ] = False,
     given_up: Annotated[
         bool,
-        typer.Option("--given-up", help="URLs whose host or robots.txt could not be reached."),
+        declaration("URLs whose host or robots.txt could not be reached.", is_order=True),
     ] = False,
     skipped: Annotated[
         str | None,
-        typer.Option(
+        declaration(
+            "URLs that were skipped for this reason: as in export --include-skipped.",
             metavar="REASON",
-            help="URLs that were skipped for this reason: as in export --include-skipped.",
+            is_order=True,
         ),
     ] = None,
     missing: Annotated[
         bool,
-        typer.Option(
-            "--missing",
-            help="Pages whose record is lost with the disk of a worker, or whose kept answer is "
+        declaration(
+            "Pages whose record is lost with the disk of a worker, or whose kept answer is "
             "(--keep-bodies), as doctor --repair says.",
+            is_order=True,
         ),
     ] = False,
     host: Annotated[
-        str | None, typer.Option(metavar="HOST", help="Only those of one host.")
+        str | None, declaration("Only those of one host.", metavar="HOST", is_order=True)
     ] = None,
-    auth: Annotated[list[str] | None, _of_requests("auth")] = None,
-    header: Annotated[list[str] | None, _of_requests("header")] = None,
-    user_agent: Annotated[str | None, _of_requests("user_agent")] = None,
-    contact: Annotated[str | None, _of_requests("contact")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    json: Annotated[bool, declaration("Print the result as JSON.")] = False,
+    quiet: Annotated[bool, declaration("Print errors only.", short="-q")] = False,
+    sent: Annotated[GivenOptions, OptionsOfCrawl(only=("auth", "header", "user_agent", "contact"))],
 ) -> None:
     """Try failed, given-up, skipped or missing URLs again.
 
@@ -85,11 +75,9 @@ def retry(
 
     with failing_clearly():
         given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
-        sent: dict[str, Value | None] = {"auth": auth, "header": header}
-        sent |= {"user_agent": user_agent, "contact": contact}
-        given |= {name: value for name, value in sent.items() if value}
+        given |= sent
         with opened(location) as crawl:
-            _check_sent([name for name, value in sent.items() if value], crawl)
+            _check_sent(list(sent), crawl)
             total = crawl.status().total
             found = _skipped(crawl, skipped)
             lost = _lost(crawl) if missing else 0

@@ -1,52 +1,102 @@
 """`mannerly serve`: run crawls as jobs, with an HTTP API.
 
-Its options are declared in `options.declared.ServeFields`. Options of a crawl that the environment
-or a file sets hold for every job that does not set them itself.
+Options of a crawl that the environment or a file sets hold for every job that does not set them
+itself.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from mannerly.crawler.options.option import ProjectUse, declaration
 
-from mannerly.crawler.options.table import SERVE
-
-from .config import resolve_service
+from .command_line import GivenOptions, OptionsOfCrawl
+from .config import resolve
 from .listening import address, fail_without_packages, is_loopback, shown
 from .terminal import fail, failing_clearly, note
 
 
-def _option(name: str) -> Any:
-    return typer.Option(metavar=SERVE[name].metavar, help=SERVE[name].help)
-
-
 def serve(
-    data_root: Annotated[str | None, _option("data_root")] = None,
-    listen: Annotated[str | None, _option("listen")] = None,
-    token_file: Annotated[str | None, _option("token_file")] = None,
-    jobs: Annotated[int | None, _option("jobs")] = None,
-    allow_net: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CIDR",
-            help="Let jobs contact this private network (CIDR) or host:port; repeatable.",
+    *,
+    data_root: Annotated[
+        Path,
+        declaration(
+            "Directory of the jobs and their data.",
+            metavar="DIR",
+            project_use=ProjectUse.PATHS_INSIDE,
+        ),
+    ] = Path("mannerly-jobs"),
+    listen: Annotated[
+        str,
+        declaration(
+            "Address to listen on; beyond loopback a token is required.",
+            metavar="HOST:PORT",
+            project_use=ProjectUse.NONE,
+        ),
+    ] = "127.0.0.1:7465",
+    token_file: Annotated[
+        Path | None,
+        declaration(
+            "File with the token that clients send as Authorization: Bearer TOKEN.",
+            project_use=ProjectUse.NONE,
         ),
     ] = None,
-    allow_host: Annotated[list[str] | None, _option("allow_host")] = None,
-    failure_threshold: Annotated[int | None, _option("failure_threshold")] = None,
-    throttle_threshold: Annotated[int | None, _option("throttle_threshold")] = None,
-    throttle_delay: Annotated[float | None, _option("throttle_delay")] = None,
-    webhook_secret_file: Annotated[str | None, _option("webhook_secret_file")] = None,
+    jobs: Annotated[int, declaration("Jobs that run at once.", low=1)] = 2,
+    allow_host: Annotated[
+        list[str] | None,
+        declaration(
+            "Name under which clients reach this service; repeatable.",
+            metavar="NAME",
+            project_use=ProjectUse.NONE,
+        ),
+    ] = None,
+    failure_threshold: Annotated[
+        int,
+        declaration(
+            "A job fails after this many URLs in a row that ended in an error, in an answer of 400 "
+            "or above, or with their host given up; 0: never; not in jobs that check links.",
+            low=0,
+            variables=("BBB_JOB_FAILURE_THRESHOLD",),
+        ),
+    ] = 20,
+    throttle_threshold: Annotated[
+        int,
+        declaration(
+            "A job is cancelled after this many answers 429 in a row, each with a wait of "
+            "--throttle-delay or longer; 0: never.",
+            low=0,
+        ),
+    ] = 0,
+    throttle_delay: Annotated[
+        float,
+        declaration(
+            "Shortest wait, in seconds, that counts for --throttle-threshold.",
+            metavar="S",
+            above=0,
+        ),
+    ] = 60.0,
+    webhook_secret_file: Annotated[
+        Path | None,
+        declaration("File with the secret that signs webhooks.", project_use=ProjectUse.NONE),
+    ] = None,
+    of_jobs: Annotated[
+        GivenOptions,
+        OptionsOfCrawl(
+            only=("allow_net",),
+            helps={
+                "allow_net": "Let jobs contact this private network (CIDR) or host:port; "
+                "repeatable."
+            },
+        ),
+    ],
 ) -> None:
     """Run crawls as jobs: an HTTP API to create, watch, schedule and steer them.
 
     Options of a crawl that the environment (MANNERLY_…) or a configuration file sets hold for
     every job that does not set them itself.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
     with failing_clearly():
         try:
             from mannerly.service.app import service_app
@@ -59,28 +109,24 @@ def serve(
         from mannerly.crawler.settings import CrawlSettings
         from mannerly.service.service import Service
 
-        of_jobs, own = resolve_service(given, environment=os.environ, directory=Path.cwd())
-        chosen: dict[str, Any] = {name: each.default for name, each in SERVE.items()}
-        chosen |= {name: each.value for name, each in own.items()}
-        root, names = Path(chosen["data_root"]), chosen["allow_host"]
-        host, port = address("--listen", chosen["listen"])
-        token = None if chosen["token_file"] is None else _secret(Path(chosen["token_file"]))
+        configuration = resolve(of_jobs, environment=os.environ, directory=Path.cwd())
+        host, port = address("--listen", listen)
+        token = None if token_file is None else _secret(token_file)
         if token is None and not is_loopback(host):
-            token = _new_token(root)
-        secret = chosen["webhook_secret_file"]
+            token = _new_token(data_root)
         service = Service(
-            root,
-            of_jobs.settings(CrawlSettings(seeds_open_network=False)),
-            jobs=chosen["jobs"],
-            failure_threshold=chosen["failure_threshold"],
-            throttle_threshold=chosen["throttle_threshold"],
-            throttle_delay_s=chosen["throttle_delay"],
-            webhook_secret=None if secret is None else _secret(Path(secret)),
+            data_root,
+            configuration.settings(CrawlSettings(seeds_open_network=False)),
+            jobs=jobs,
+            failure_threshold=failure_threshold,
+            throttle_threshold=throttle_threshold,
+            throttle_delay_s=throttle_delay,
+            webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
         ending = LastAnswers()
-        app = service_app(service, ending, hosts=[shown(host), *names], token=token)
+        app = service_app(service, ending, hosts=[shown(host), *(allow_host or [])], token=token)
         _log_changes()
-        note(f"Listening on http://{shown(host)}:{port}/ for jobs in {root}")
+        note(f"Listening on http://{shown(host)}:{port}/ for jobs in {data_root}")
         if token is not None:
             note("The page needs the token in its address: add #token=TOKEN")
         config = web_config(app, host=host, port=port, log_level="warning")

@@ -6,10 +6,12 @@ It reads the options, calls `mannerly.simulation.run` and prints the result.
 from __future__ import annotations
 
 from math import isinf, isnan
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path  # noqa: TC003 - the command line reads the annotations
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+import click
+
+from mannerly.crawler.options.option import ProjectUse, declaration
 
 from .terminal import fail, safe_term, show
 
@@ -22,40 +24,39 @@ def simulate(
     *,
     server: Annotated[
         str,
-        typer.Option(
-            metavar="SPEC",
-            help="Server to simulate, such as bucket:5:10 (5 requests/s, bursts of 10). "
+        declaration(
+            "Server to simulate, such as bucket:5:10 (5 requests/s, bursts of 10). "
             "All forms: docs/reference/simulation.md, or an invalid SPEC.",
+            metavar="SPEC",
+            project_use=ProjectUse.NONE,  # it may name code
         ),
     ] = "bucket:5:10",
     strategy: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Strategy: learned, linear, aimd, gradient or fixed."),
+        declaration("Strategy: learned, linear, aimd, gradient or fixed.", metavar="NAME"),
     ] = "learned",
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=1, max=604_800, help="Duration in virtual seconds.")
+        float, declaration("Duration in virtual seconds.", low=1, high=604_800, metavar="S")
     ] = 900.0,
     seed: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Random seed: the same one repeats a run exactly."),
+        declaration("Random seed: the same one repeats a run exactly.", low=0, metavar="N"),
     ] = 1,
     max_rate: Annotated[
         str | None,
-        typer.Option(metavar="R", help="Maximum requests per second (default 8), or unlimited."),
+        declaration("Maximum requests per second (default 8), or unlimited.", metavar="R"),
     ] = None,
     start_delay: Annotated[
         float | None,
-        typer.Option(metavar="S", help="First delay between requests, in seconds (default 1)."),
+        declaration("First delay between requests, in seconds (default 1).", metavar="S"),
     ] = None,
     max_concurrency: Annotated[
-        int | None, typer.Option(metavar="N", help="Maximum requests in flight (default 8).")
+        int | None, declaration("Maximum requests in flight (default 8).", metavar="N")
     ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Run all strategies and print one table.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    compare: Annotated[bool, declaration("Run all strategies and print one table.")] = False,
+    json: Annotated[bool, declaration("Print JSON.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the run as an SVG file.")
+        Path | None, declaration("Also draw the run as an SVG file.", metavar="FILE", is_order=True)
     ] = None,
 ) -> None:
     """Run a strategy against a simulated server.
@@ -143,10 +144,10 @@ def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
         return
     show(f"{plan.server}, {plan.seconds:g} s, seed {plan.seed}\n")
     names = [name for name, _ in _figures(next(iter(results.values())))]
-    typer.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
+    click.echo(f"{'':10}" + "".join(f"{name:>18}" for name in names))
     for strategy, result in results.items():
         cells = "".join(f"{value:>18}" for _, value in _figures(result))
-        typer.echo(f"{strategy:10}{cells}")
+        click.echo(f"{strategy:10}{cells}")
 
 
 def _show(title: str, result: Result, settings: Settings) -> None:
@@ -158,13 +159,13 @@ def _show(title: str, result: Result, settings: Settings) -> None:
 
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns
-    typer.echo(plot_text(result, title, width=width, color=color), color=color or None)
-    typer.echo()
+    click.echo(plot_text(result, title, width=width, color=color), color=color or None)
+    click.echo()
     for name, value in _figures(result):
-        typer.echo(f"  {name:<18}{value:>10}")
+        click.echo(f"  {name:<18}{value:>10}")
     limit = result.timeline[-1].allowed
     if limit > settings.rate_ceiling:
-        typer.echo(
+        click.echo(
             f"--max-rate is {settings.rate_ceiling:g} requests/s, below the server's limit: "
             f"with --max-rate {limit * 1.5:.0f} the strategy could reach it.",
             err=True,
@@ -198,7 +199,7 @@ def _number(value: float, form: str, unit: str = "") -> str:
 def _print_json(value: dict[str, object]) -> None:
     from json import dumps
 
-    typer.echo(dumps(value, allow_nan=False))
+    click.echo(dumps(value, allow_nan=False))
 
 
 def _draw(path: Path, title: str, result: Result) -> None:

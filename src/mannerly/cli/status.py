@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
+
+from mannerly.crawler.options.option import declaration
 
 from .figures import many, span
 from .retry import retry_command
@@ -31,7 +33,7 @@ _LEGEND = {
 def status(
     location: Location,
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, declaration("Print JSON.")] = False,
 ) -> None:
     """Show the state, counts and queues of a crawl."""
     if "://" in location and "#" not in location:
@@ -90,7 +92,7 @@ def _list_crawls(url: str, *, as_json: bool) -> None:
     for name, reason in damaged.items():
         note(f"{safe_term(name)} cannot be read: {safe_term(reason)}")
     if damaged:
-        raise typer.Exit(STATE)
+        raise click.exceptions.Exit(STATE)
 
 
 def described(facts: Status, *, now: float) -> str:

@@ -10,11 +10,10 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from mannerly.crawler.options.option import ValueKind
+from mannerly.crawler.options.option import ValueKind, declaration
 from mannerly.crawler.options.table import CHANGEABLE, OPTIONS, main_name
 
+from .command_line import Argument
 from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
@@ -55,7 +54,7 @@ def stop(
     location: Location,
     *,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Return when the crawl has ended, not at once.")
+        bool, declaration("Return when the crawl has ended, not at once.", is_order=True)
     ] = False,
 ) -> None:
     """Stop a running crawl, as Ctrl-C does. It can be resumed."""
@@ -74,9 +73,7 @@ def add(
     location: Location,
     urls: Annotated[
         list[str],
-        typer.Argument(
-            metavar="URL|FILE|-", help="URLs, files with one URL a line, or - for standard input."
-        ),
+        Argument("URL|FILE|-", "URLs, files with one URL a line, or - for standard input."),
     ],
 ) -> None:
     """Add seeds (start URLs) to a crawl; its scope then includes them."""
@@ -95,10 +92,9 @@ def change(
     location: Location,
     assignments: Annotated[
         list[str],
-        typer.Argument(
-            metavar="KEY=VALUE",
-            help=f"{', '.join(_WITH_NUMBER)} with a number or none (no limit); exclude with a "
-            "glob.",
+        Argument(
+            "KEY=VALUE",
+            f"{', '.join(_WITH_NUMBER)} with a number or none (no limit); exclude with a glob.",
         ),
     ],
 ) -> None:

@@ -10,8 +10,7 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
-
+from .command_line import Argument
 from .figures import many
 from .terminal import fail, note
 
@@ -23,11 +22,7 @@ if TYPE_CHECKING:
 
 Location = Annotated[
     str,
-    typer.Argument(
-        metavar="DIR",
-        help="Data directory of the crawl, or the URL of a server.",
-        show_default=False,
-    ),
+    Argument("DIR", "Data directory of the crawl, or the URL of a server.", is_crawl=True),
 ]
 """The argument that names a crawl: a directory, or SCHEME:REST for another store."""
 

@@ -17,7 +17,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,13 +59,13 @@ def note(text: str) -> None:
 
 def show(text: str) -> None:
     """Print lines of data to stdout."""
-    typer.echo(plain(text))
+    click.echo(plain(text))
 
 
 def fail(why: str, code: int = USAGE) -> NoReturn:
     """Print an error and exit with a code."""
     note(f"mannerly: {why}")
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def failing_clearly() -> Iterator[None]:
     except OSError as error:
         if (
             error.errno == errno.EPIPE
-        ):  # the output is closed (`| head`): typer ends without a message
+        ):  # the output is closed (`| head`): click ends without a message
             raise
         fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
@@ -95,7 +95,7 @@ def print_json(value: object) -> None:
     """Print one JSON document to stdout. Infinite numbers, which JSON lacks, become null."""
     import msgspec
 
-    typer.echo(json_escaped(msgspec.json.encode(value).decode()))
+    click.echo(json_escaped(msgspec.json.encode(value).decode()))
 
 
 def table(head: list[str], rows: list[list[str]], *, left: int = 1) -> str:

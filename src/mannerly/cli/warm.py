@@ -14,11 +14,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from .command_line import CrawlCommand, given_options, takes_options
+from .command_line import (
+    Argument,
+    GivenOptions,
+    OptionsOfCrawl,
+)
 from .config import resolve
 from .crawl import RunPlan, carry_out, finish, prepare, print_summary
 from .data_dir import named_or_temporary
@@ -43,18 +47,34 @@ Examples:
 _SITEMAP = re.compile(r"(?:[^/]*sitemap[^/]*|[^/]*\.xml)(?:\.gz)?", re.IGNORECASE)
 
 
-@takes_options
+OPTIONS = OptionsOfCrawl(
+    left_out=("warm", "links", "anchors", "text_digest"),  # warming decides them itself
+    helps={
+        "follow": "Also follow the links of pages (default off).",
+        "data_dir": "Keep the run in this directory, so that it can be resumed (default: a "
+        "temporary one).",
+        "header": "Send this header, as NAME: VALUE, or HOST=NAME: VALUE; repeatable. Several "
+        "values of one name are variants: each is asked for.",
+        "max_error_rate": "Stop when more than this share of requests fails, from 0 to 1, of the "
+        "last 50 or more (default 0.2).",
+        "latency_factor": "Slow down when the median latency is above this many times the lowest "
+        "one of minutes (default 1.4).",
+        "json": "Print the result as JSON on standard output.",
+    },
+)
+
+
 def warm(
+    *,
     urls: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="URL|SITEMAP|FILE|-",
-            help="A URL, a host, the URL of a sitemap, a file with one URL per line, or - for "
+        Argument(
+            "URL|SITEMAP|FILE|-",
+            "A URL, a host, the URL of a sitemap, a file with one URL per line, or - for "
             "standard input.",
-            show_default=False,
         ),
     ] = None,
-    **options: Value | None,
+    options: Annotated[GivenOptions, OPTIONS],
 ) -> None:
     """Ask for every page that a site's sitemaps list, so that its cache has them.
 
@@ -62,16 +82,15 @@ def warm(
     for again, to see that it has it now. The pace yields when the site becomes slower. The hit rate
     and the time to the first byte, before and after, are printed by section.
     """
-    given = given_options(options)
-    with failing_clearly(), named_or_temporary(given, "warm") as location:
-        given["data_dir"] = location
-        _take_headers_as_variants(given)
-        arguments = _take_sitemaps(urls or [], given)
-        configuration = resolve(given, environment=os.environ, directory=Path.cwd())
+    with failing_clearly(), named_or_temporary(options, "warm") as location:
+        options["data_dir"] = location
+        _take_headers_as_variants(options)
+        arguments = _take_sitemaps(urls or [], options)
+        configuration = resolve(options, environment=os.environ, directory=Path.cwd())
         plan = prepare(arguments, configuration, base=_base())
         result = carry_out(plan, fresh=bool(configuration.value("fresh")) or _is_done(location))
         code = finish(plan, result, _described(result), _print)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _base() -> CrawlSettings:
@@ -194,21 +213,3 @@ def _share(share: float | None) -> str:
 
 def _ms(number: float | None) -> str:
     return "-" if number is None else f"{number:,.0f} ms" if number >= 10 else f"{number:.1f} ms"
-
-
-class WarmCommand(CrawlCommand):
-    """Leaves out what warming decides itself."""
-
-    left_out = ("warm", "links", "anchors", "text_digest")
-    helps: ClassVar = {
-        "follow": "Also follow the links of pages (default off).",
-        "data_dir": "Keep the run in this directory, so that it can be resumed (default: a "
-        "temporary one).",
-        "header": "Send this header, as NAME: VALUE, or HOST=NAME: VALUE; repeatable. Several "
-        "values of one name are variants: each is asked for.",
-        "max_error_rate": "Stop when more than this share of requests fails, from 0 to 1, of the "
-        "last 50 or more (default 0.2).",
-        "latency_factor": "Slow down when the median latency is above this many times the lowest "
-        "one of minutes (default 1.4).",
-        "json": "Print the result as JSON on standard output.",
-    }

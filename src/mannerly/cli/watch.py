@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import Annotated
 
-import typer
+from mannerly.crawler.options.option import declaration
 
 from .endings import resume_command
 from .figures import many
@@ -18,7 +18,7 @@ def watch(
     location: Location,
     *,
     interval: Annotated[
-        float, typer.Option(metavar="S", min=0.2, help="Seconds between two looks, at least.")
+        float, declaration("Seconds between two looks, at least.", low=0.2, metavar="S")
     ] = 1.0,
 ) -> None:
     """Show a running crawl live: what it does, and its hosts."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+import click
+
+from mannerly.crawler.options.option import declaration
 
 from .stored import Location, require_crawl
 from .terminal import fail, failing_clearly, note, plain
@@ -14,7 +16,9 @@ from .terminal import fail, failing_clearly, note, plain
 def wipe(
     location: Location,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[
+        bool, declaration("Do not ask for confirmation.", short="-y", is_order=True)
+    ] = False,
 ) -> None:
     """Delete a crawl and all its records."""
     from mannerly.crawler.store import wipe as remove
@@ -24,10 +28,10 @@ def wipe(
     if not yes:
         if not sys.stdin.isatty():
             fail(f"deleting {location} cannot be undone: add --yes to confirm")
-        if not typer.confirm(
+        if not click.confirm(
             plain(f"Delete the crawl in {location}? This cannot be undone."), err=True
         ):
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
     with failing_clearly():
         remove(location)
     note(f"Deleted {location}")

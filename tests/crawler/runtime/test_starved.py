@@ -118,7 +118,7 @@ def test_a_data_directory_that_is_removed_ends_the_crawl(processes: int, tmp_pat
 
 def test_a_lack_of_memory_has_one_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     """2, as for other things that the machine lacks, wherever the memory was needed."""
-    with pytest.raises(terminal.typer.Exit) as ended, terminal.failing_clearly():
+    with pytest.raises(terminal.click.exceptions.Exit) as ended, terminal.failing_clearly():
         raise MemoryError
 
     assert ended.value.exit_code == 2
@@ -231,7 +231,7 @@ def test_a_refusal_that_came_while_the_process_was_stopped_is_read_first() -> No
 
 def test_a_disk_that_stays_full_is_no_damage(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2 and what to do: the state is sound, and the same command resumes."""
-    with pytest.raises(terminal.typer.Exit) as ended, terminal.failing_clearly():
+    with pytest.raises(terminal.click.exceptions.Exit) as ended, terminal.failing_clearly():
         raise StoreFull("no room to write shard-0.db: free some disk space")
 
     assert ended.value.exit_code == 2

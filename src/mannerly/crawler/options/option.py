@@ -62,6 +62,8 @@ class Option(NamedTuple):
     short: str | None = None
     aliases: tuple[str, ...] = ()  # other names
     variables: tuple[str, ...] = ()  # of the environment, beside those of its names
+    variable_prefix: str = ""  # of its variables, behind MANNERLY_: that of its command
+    is_order: bool = False  # on the command line only: said each time, no preference
     has_secret: bool = False  # never printed or stored: see `secrets`
     project_use: ProjectUse = ProjectUse.ANY
     is_inverse: bool = False  # a rate whose setting is the delay between two requests
@@ -80,7 +82,7 @@ class Option(NamedTuple):
     @property
     def variable(self) -> str:
         """Return its environment variable."""
-        return _variable(self.name)
+        return self._variable(self.name)
 
     @property
     def flags(self) -> list[str]:
@@ -90,7 +92,10 @@ class Option(NamedTuple):
     @property
     def all_variables(self) -> list[str]:
         """Return all its environment variables, the weakest first."""
-        return [*self.variables, *map(_variable, self.aliases), self.variable]
+        return [*self.variables, *map(self._variable, self.aliases), self.variable]
+
+    def _variable(self, name: str) -> str:
+        return f"MANNERLY_{self.variable_prefix}{name.upper()}"
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -150,19 +155,19 @@ _METAVARS = {
 }
 
 
-def option(
-    default: Any,
-    doc: str,
-    *,
-    low: float | None = None,
-    above: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-    **facts: Any,
-) -> Any:
-    """Return the field of a class that declares an option; `facts` are fields of `Option`."""
-    allowed = Range(low=low, high=high, above=above, choices=choices)
-    metadata = {"option": Option(doc, default, allowed=allowed, **facts), "range": allowed}
+def declaration(doc: str, **facts: Any) -> Option:
+    """Return an option without what follows from its field or parameter.
+
+    `facts` are fields of `Option`, and those of its `Range`.
+    """
+    allowed = Range(**{name: facts.pop(name) for name in Range._fields if name in facts})
+    return Option(doc, allowed=allowed, **facts)
+
+
+def option(default: Any, doc: str, **facts: Any) -> Any:
+    """Return the field of a class that declares an option; `facts` as for a `declaration`."""
+    declared = declaration(doc, **facts)._replace(default=default)
+    metadata = {"option": declared, "range": declared.allowed}
     is_shown = not facts.get("has_secret")
     if isinstance(default, dict):
         return field(default_factory=dict, repr=is_shown, metadata=metadata)
@@ -204,10 +209,6 @@ def declared_options(
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _variable(name: str) -> str:
-    return "MANNERLY_" + name.upper()
 
 
 def _size(number: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.politeness.settings import groups
 
-from .declared import CrawlFields, RunFields, ServeFields
+from .declared import CrawlFields, RunFields
 from .option import Option, completed, declared_options
 
 if TYPE_CHECKING:
@@ -67,13 +67,6 @@ def _groups() -> dict[str, tuple[Option, ...]]:
 
 GROUPS = _groups()
 OPTIONS = {option.name: option for group in GROUPS.values() for option in group}
-
-# The options of the service: keys of the table [serve] of a file.
-SERVE = {
-    option.name: option
-    for group in declared_options(ServeFields.__dataclass_fields__, are_settings=False).values()
-    for option in group
-}
 
 # Other names of options, which are accepted wherever a name is.
 ALIASES = {alias: option.name for option in OPTIONS.values() for alias in option.aliases}
