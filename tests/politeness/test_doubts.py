@@ -217,6 +217,21 @@ def test_bodies_that_never_differ_are_pages() -> None:
     assert outcomes == {Outcome.OK}
 
 
+def test_a_page_and_its_version_for_printers_are_pages() -> None:
+    """Two pages with one body are usual: none is asked for again. A third in a row is doubted."""
+    client = Client()
+
+    outcomes = [
+        client.ask(url, body=f"text {number}")
+        for number in range(20)
+        for url in (f"/{number}", f"/{number}?view=print")
+    ]
+    third = [client.ask(f"/many/{number}", body="one for all") for number in range(3)]
+
+    assert set(outcomes) == {Outcome.OK}
+    assert third == [Outcome.OK, Outcome.OK, Outcome.UNDECIDED]
+
+
 def test_one_page_asked_for_again_and_again_is_a_page() -> None:
     """A program that polls a URL gets the same body."""
     client = Client()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EWMA_WEIGHT = 0.2
 VARIED = 5  # pages in a row with different bodies: the host does not answer the same to all
+IN_A_ROW = 3  # pages with one body after that: they are doubted
 
 _STEPS = 16.0  # per octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
@@ -82,7 +83,8 @@ class HostStats:
         self.ewma_s = 0.0
         self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
         self._slot = _LONG_AGO
-        self._pages: tuple[object, object, int] | None = None  # the latest one; how many differed
+        # The latest page and its body; how many bodies differed; how many were the same in a row.
+        self._pages: tuple[object, object, int, int] | None = None
         # One buffer for the latency ring, the totals and the failures: a second object would
         # need more memory than its content.
         self._bytes = bytearray(shape.ring + 2 * shape.slots)
@@ -134,12 +136,16 @@ class HostStats:
             self._slot = slot
 
     def repeats(self, page: object, body: object) -> bool:
-        """Return whether a page has the body of the one before, on a host where bodies differ."""
-        latest_page, latest_body, varied = self._pages or (page, body, 0)
-        self._pages = (page, body, min(VARIED, varied + (body != latest_body)))
-        if body != latest_body or (page is not None and page == latest_page):
-            return False
-        return varied >= VARIED
+        """Return whether a page has the body of those before, on a host where bodies differ.
+
+        A page and its version for printers are often the same: only the third in a row counts.
+        """
+        latest_page, latest_body, varied, in_a_row = self._pages or (page, body, 0, 0)
+        is_same = body == latest_body
+        is_other_page = page is None or page != latest_page
+        in_a_row = in_a_row + is_other_page if is_same else 1
+        self._pages = (page, body, min(VARIED, varied + (not is_same)), in_a_row)
+        return is_same and is_other_page and in_a_row >= IN_A_ROW and varied >= VARIED
 
     def errors(self, now: Instant) -> tuple[int, int]:
         """Return (failures, responses) of the window that ends now."""
