@@ -207,10 +207,13 @@ class Addresses:
         return decision
 
     def report(self, permit: Permit, response: Response, *, now: Instant) -> None:
-        """Learn from the answer to a request of any name."""
+        """Learn from the answer to a request of any name.
+
+        Many names may have the same pages, so equal bodies say nothing here.
+        """
         shared = self._shared(permit)
         if shared is not None:
-            self._crowds.report(shared, response, now=now)
+            self._crowds.report(shared, response._replace(body_digest=None), now=now)
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool) -> None:
         """A request was not sent, or nothing can be learned from it."""
