@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.harness.commands import invoke
-from tests.harness.sites import Request, free_port, serving
+from tests.harness.sites import HTML, Request, free_port, serving
 from tests.harness.waiting import eventually
 
 import mannerly
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from click.testing import Result
 
 PAGES = ("/", "/a", "/b", "/c")
+# A connection that was used before may be closed at any time: that would be no failure of the page.
+ONCE = {**HTML, "Connection": "close"}
 LINKS = "".join(f'<a href="{path}">x</a>' for path in PAGES)
 # A page fails at the first try, its host is given up then, and an unreachable robots.txt at once.
 PACE = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited", max_attempts=1)
@@ -55,11 +57,11 @@ class Site:
         if path in self.broken:
             request.hang_up()
         elif path == "/robots.txt":
-            request.answer(404)
+            request.answer(404, headers=ONCE)
         elif self.login and request.headers.get("Authorization") != self.login:
-            request.answer(401, LINKS)
+            request.answer(401, LINKS, ONCE)
         else:
-            request.answer(self.statuses.get(path, 200), LINKS)
+            request.answer(self.statuses.get(path, 200), LINKS, ONCE)
 
 
 @pytest.fixture
