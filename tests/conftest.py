@@ -66,12 +66,16 @@ def _failed(config: pytest.Config) -> list[pytest.TestReport | pytest.CollectRep
     return [*stats.get("failed", ()), *stats.get("error", ())]
 
 
+def _may_be_repeated(report: pytest.TestReport | pytest.CollectReport) -> bool:
+    return isinstance(report, pytest.TestReport) and "processes" in report.keywords
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell failures that lack of CPU time may have caused from all others: those fail at once."""
     if session.config.getoption("repeatable") and exitstatus == pytest.ExitCode.TESTS_FAILED:
         failed = _failed(session.config)
-        if failed and all("processes" in report.keywords for report in failed):
+        if failed and all(map(_may_be_repeated, failed)):
             session.exitstatus = REPEATABLE
 
 
@@ -80,7 +84,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     config = terminalreporter.config
     if not config.getoption("repeatable") or not (failed := _failed(config)):
         return
-    others = [report.nodeid for report in failed if "processes" not in report.keywords]
+    others = [report.nodeid for report in failed if not _may_be_repeated(report)]
     terminalreporter.section("repeats")
     if others:
         terminalreporter.line(f"none: {len(others)} of {len(failed)} are not marked `processes`")

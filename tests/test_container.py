@@ -103,7 +103,7 @@ def test_compose_example_sets_options_that_exist(name: str, tmp_path: Path) -> N
         timeout=60,
     ).stdout
 
-    assert sorted(re.findall(r"# (MANNERLY_\w+)", shown)) == sorted(given)
+    assert sorted(re.findall(r"# (MANNERLY_\w+)$", shown, re.MULTILINE)) == sorted(given)
     assert service["command"][0] == name
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]

@@ -125,7 +125,7 @@ def test_crawl_writes_metrics_that_promtool_accepts(tmp_path: Path) -> None:
     [
         (("--metrics-file", "nowhere/a.prom"), "there is no directory nowhere"),
         (("--metrics-interval", "0"), "allowed: a number above 0"),
-        (("--metrics-hosts", "-1"), "allowed: a whole number of at least 0"),
+        (("--metrics-hosts", "-1"), "allowed: a whole number at least 0"),
     ],
 )
 def test_wrong_values_are_refused(tmp_path: Path, option: tuple[str, ...], said: str) -> None:

@@ -88,7 +88,7 @@ def test_gaps_are_told_with_what_was_required(tmp_path: Path, site: str) -> None
     assert host["smallest_gap_s"] >= 0.98 * host["required_gap_s"] >= 0.19
     assert host["early"] == 0
     assert f"smallest gap    {host['smallest_gap_s']:.3f} s, required" in shown
-    assert "breaker         closed" in shown
+    assert "state           done" in shown
 
 
 def test_source_of_other_hosts_widens_the_scope_and_says_so(tmp_path: Path, site: str) -> None:

@@ -24,13 +24,13 @@ def test_a_damaged_crawl_does_not_hide_the_others(is_json: bool) -> None:
         for name in ("sound", "damaged"):
             create_crawl(f"{server.url}#{name}", new_manifest(2)).close()
         with server.client() as client:
-            client.hset("mannerly:{damaged:0}:n", "a.example", "many")
+            client.hset("mannerly:{damaged}:0:n", "a.example", "many")
 
         outcome = invoke("status", server.url, *(["--json"] if is_json else []))
 
     assert outcome.exit_code == 4
     assert "sound" in outcome.stdout
-    assert "damaged cannot be read: mannerly:{damaged:0}:n holds" in outcome.stderr
+    assert "damaged cannot be read: mannerly:{damaged}:0:n holds" in outcome.stderr
     if is_json:
         assert [each.get("state") for each in json.loads(outcome.stdout)] == ["stopped", None]
 

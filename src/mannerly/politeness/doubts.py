@@ -41,6 +41,7 @@ SURE = -3  # three pages that stayed refused while others were given
 RUN = 2  # different pages in a row: at 10 % forbidden pages a chance of 1 %
 UNLIKELY, UNLIKELY_BODY = 1e-3, 1e-6  # of a run on a host with forbidden pages, and of a known body
 PATIENCE_S, PATIENCE_BODY_S, PATIENCE_NEW_S = 63.0, 15.0, 7.0  # 6, 4 and 3 trials without success
+PATIENCE_GIVEN_S = 31.0  # 5 trials, for pages with one body: a site may have such pages
 PATIENCE_PROVED_S = 600.0  # on a host that is known to refuse so
 NEW = 20  # successes after which a host is not new any more
 SOON, QUIET = 20, 40  # successes: slowing down has not helped, has helped
@@ -137,11 +138,13 @@ class Doubts:
                 self._run = is_given  # the page before it had the same body
             self._run += 1
         known = 0 if body is None else self._bodies.get(body, 0)
+        if is_given and known < 0:  # a page that is the same for several URLs
+            self._waiting.pop(page, None)
+            return PAGE
         leaning = known if is_given else known or self._leaning
         self._recent += 1.0
-        if self._is_patience_over and not is_given:
-            return self._own(page, body)
-        if waiting is not None and self._is_own(waiting, leaning):
+        is_own = self._is_patience_over and not is_given
+        if is_own or (waiting is not None and self._is_own(waiting, leaning)):
             return self._own(page, body)
         if leaning > 0 and not self._is_unlike(body, known, waiting):
             self._wait(page, body, waiting)
@@ -159,16 +162,20 @@ class Doubts:
         if len(self.held) < HELD:
             self.held.append(sample)
         if self._run >= RUN and sample.sent_at >= self.hold_until:
-            self._hold(known, now)
+            self._hold(known, now, body if is_given else None)
         return UNDECIDED
 
-    def _hold(self, known: int, now: Instant) -> None:
-        """Let the next trial wait, or give up waiting."""
+    def _hold(self, known: int, now: Instant, given: Hashable) -> None:
+        """Let the next trial wait, or give up waiting. `given`: the body of a page, or None."""
         patience_s = PATIENCE_BODY_S if known < 0 else PATIENCE_S
-        if self._given < NEW:
+        if given is not None:
+            patience_s = PATIENCE_GIVEN_S
+        elif self._given < NEW:
             patience_s = PATIENCE_NEW_S
         if now - self._run_at >= patience_s:
             self._lose_patience()
+            if given is not None:
+                self._learn_body(given, -1)
         else:
             self.hold_until = now + 2.0**self._trials
             self._trials += 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EWMA_WEIGHT = 0.2
 VARIED = 5  # pages in a row with different bodies: the host does not answer the same to all
-IN_A_ROW = 3  # pages with one body after that: they are doubted
+IN_A_ROW = 8  # pages with one body after that: they are doubted
 
 _STEPS = 16.0  # per octave; 255 steps above 1 ms reach 62 s
 _DECODED: tuple[float, ...] = tuple(0.001 * (2.0 ** (level / _STEPS) - 1.0) for level in range(256))
@@ -138,7 +138,8 @@ class HostStats:
     def repeats(self, page: object, body: object) -> bool:
         """Return whether a page has the body of those before, on a host where bodies differ.
 
-        A page and its version for printers are often the same: only the third in a row counts.
+        Pages of a site are often the same, its versions for printers for instance: only a long row
+        counts.
         """
         latest_page, latest_body, varied, in_a_row = self._pages or (page, body, 0, 0)
         is_same = body == latest_body

@@ -38,7 +38,7 @@ class Site:
         if path in self.others:
             return answer(self.others[path], "200 OK")
         if path == "/" or path.startswith("/p/"):
-            return answer(LINKS, "200 OK", HTML)
+            return answer(path.encode() + LINKS, "200 OK", HTML)
         return answer(b"", "404 Not Found")
 
     @property

@@ -6,8 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.store.sentinel_world import AT_ONCE, until
+from tests.crawler.store.sentinel_world import AT_ONCE
 from tests.crawler.store.valkey_server import LocalServer, new_location
+from tests.harness.waiting import eventually
 
 from mannerly.crawler.store import examine_server, failover_risk
 
@@ -23,7 +24,7 @@ def primary() -> Iterator[LocalServer]:
         LocalServer("--replicaof", f"127.0.0.1 {primary.port}") as replica,
         replica.client() as client,
     ):
-        until(lambda: client.info("replication")["master_link_status"] == "up")
+        eventually(lambda: client.info("replication")["master_link_status"] == "up")
         yield primary
 
 

@@ -72,9 +72,10 @@ def test_members_keep_their_shards_through_an_outage(is_restarted: bool, tmp_pat
 
 def test_a_refusal_that_waits_in_a_socket_while_its_shard_is_lost_is_heeded() -> None:
     """Its member waits for a slow server meanwhile, and claims the shard again later."""
-    slow = next(each for each in PLANTED if each.kinds == (Fault.SLOW,))
+    slow = next(each for each in PLANTED if Fault.SLOW in each.kinds)
+    kinds = (Fault.SLOW,)
     plan = replace(
-        slow.plan, hosts=48, faults=8, delay_s=2.0, crawl_delays_s=(0.0, 5.0), kinds=slow.kinds
+        slow.plan, hosts=48, faults=8, delay_s=2.0, crawl_delays_s=(0.0, 5.0), kinds=kinds
     )
 
     outcome = simulate_fleet(plan, seed=3)
@@ -113,9 +114,9 @@ def test_the_judge_notices_a_takeover_that_does_not_come() -> None:
     """The shards of a dead member have no other owner after a minute."""
     planted = next(each for each in PLANTED if each.name.startswith("no takeover"))
 
-    outcome = planted.run(1)
+    outcomes = (planted.run(seed) for seed in range(1, 21))
 
-    assert outcome.broken["takeover"] > 0
+    assert any(outcome.broken["takeover"] for outcome in outcomes)
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
