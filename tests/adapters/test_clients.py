@@ -121,6 +121,7 @@ CLIENTS = [
 every_client = pytest.mark.parametrize("ask", CLIENTS, ids=lambda ask: ask.__name__[9:])
 
 
+@pytest.mark.processes
 @every_client
 def test_requests_and_hops_of_redirects_keep_the_gap(ask: Ask, site: Site) -> None:
     """At the server, no two requests start closer than the delay, whoever asks for them."""
