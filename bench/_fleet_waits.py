@@ -24,7 +24,7 @@ from mannerly.crawler.store.valkey.client import ValkeyServer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mannerly.crawler.store.valkey.client import Call, Command
+    from mannerly.database.client import Call, Command
 
 
 class Waits(msgspec.Struct):

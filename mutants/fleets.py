@@ -7,7 +7,7 @@ from .model import Mutant
 _VALKEY = "crawler/store/valkey/"
 _FAULTS = "crawler/store/test_store_valkey_faults.py::"
 _REMINDERS = "crawler/store/test_reminders.py::"
-_HOSTS = "crawler/store/test_hosts_valkey.py::"
+_HOSTS = "hosts/test_host_server.py::"
 
 FLEETS = (
     Mutant(
@@ -29,7 +29,7 @@ FLEETS = (
     Mutant(
         "compare the monotonic clocks of two machines",
         "P4",
-        _VALKEY + "ages.py",
+        "database/ages.py",
         "        return max(0.0, now + ahead_s - made_at)\n",
         "        return max(0.0, now - made_at)\n",
         ("crawler/store/test_ages.py::test_another_machine_is_known_by_the_newest_of_its_stamps",),
@@ -53,7 +53,7 @@ FLEETS = (
     Mutant(
         "keep dead holders of hosts in a server",
         "P5",
-        _VALKEY + "hosts.py",
+        "hosts/server.py",
         "        if dead := self._dead:\n",
         "        if dead := set[str]():\n",
         (_HOSTS + "test_dead_holders_are_removed_with_their_leases_and_wishes",),

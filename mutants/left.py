@@ -214,7 +214,7 @@ LEFT = (
     Mutant(
         "let a look at a crawl end its start",
         "P6",
-        "crawler/store/sqlite/database.py",
+        "database/sqlite.py",
         "        cache_bytes: int = 1 << 20,\n        busy_ms: int = _RECOVERY_MS,\n",
         "        cache_bytes: int = 1 << 20,\n        busy_ms: int = 0,\n",
         (

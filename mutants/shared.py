@@ -6,11 +6,11 @@ from .model import Mutant
 
 _SHARED = "crawler/shard/host_leases.py"
 _SHARD = "crawler/shard/shard.py"
-_CONTRACT = "crawler/store/host_memory.py"
-_FILE = "crawler/store/sqlite/host_file.py"
+_CONTRACT = "hosts/base.py"
+_FILE = "hosts/file.py"
 _HOST = "politeness/host.py"
 _TURNS = "crawler/shard/test_shared.py::"
-_SUITE = "crawler/store/test_host_memory.py::TestHostFile::"
+_SUITE = "hosts/test_host_memory.py::TestHostFile::"
 
 SHARED = (
     Mutant(
@@ -104,7 +104,7 @@ SHARED = (
     Mutant(
         "compare clocks across a reboot",
         "P4",
-        "crawler/store/sqlite/host_rows.py",
+        "hosts/rows.py",
         '    return its_boot == boot and (boot != "" or mono < now.mono + STALE_S)',
         '    return boot != "" or mono < now.mono + STALE_S',
         (_SUITE + "test_after_a_reboot_a_wait_is_served_in_full",),
@@ -139,7 +139,7 @@ SHARED = (
     Mutant(
         "forget the gaps of a lone holder's hosts",
         "P4",
-        "crawler/store/sqlite/host_journal.py",
+        "hosts/journal.py",
         "SELECT asked.key, claimed.holder, coalesce(asked.value, 0) FROM",
         "SELECT asked.key, claimed.holder, 0.0 FROM",
         (_SUITE + "test_who_comes_after_the_death_of_a_lone_holder_waits_as_long_as_any_other",),
@@ -155,7 +155,7 @@ SHARED = (
     Mutant(
         "trust the names of hosts after another process has written",
         "P4",
-        "crawler/store/sqlite/known_hosts.py",
+        "hosts/table.py",
         "            self._version, self._names = row[0], None",
         "            self._version = row[0]",
         (_SUITE + "test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written",),

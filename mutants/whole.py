@@ -7,7 +7,7 @@ from .model import Mutant
 _CHANGE = "crawler/store/sqlite/change.py"
 _STORE = "crawler/store/sqlite/shard.py"
 _INBOX = "crawler/store/sqlite/inbox.py"
-_BASE = "crawler/store/sqlite/database.py"
+_BASE = "database/sqlite.py"
 _FILTER = "crawler/store/sqlite/maybe_known.py"
 _FRONTIER = "crawler/frontier/core.py"
 _WINDOW = "crawler/host/queue.py"

@@ -26,14 +26,14 @@ from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.fleet import Rhythm
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.scope import Scope
 from mannerly.crawler.web.seeds import seed_candidates
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.leases import Leases
 from mannerly.simulation.servers import EPOCH
 from virtual.fetcher import FakeFetcher, VirtualClock
 

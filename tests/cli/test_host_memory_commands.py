@@ -12,8 +12,8 @@ from tests.exports.stored_example import make_crawl
 from tests.harness.commands import invoke
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import host_memory_location, open_host_memory
-from mannerly.crawler.store.host_memory import Holder, HostBudget
+from mannerly.hosts import host_memory_location, open_host_memory
+from mannerly.hosts.base import Holder, HostBudget
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:

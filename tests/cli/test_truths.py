@@ -19,9 +19,10 @@ from tests.harness.commands import invoke
 
 import mannerly
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import crawls_in, open_host_memory
-from mannerly.crawler.store.host_memory import Holder, HostBudget
+from mannerly.crawler.store import crawls_in
 from mannerly.exports.whole import whole_file
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.base import Holder, HostBudget
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from lupa import luajit21
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.store.valkey.client import Command
+    from mannerly.database.client import Command
 
 _decode = msgspec.msgpack.Decoder().decode
 _encode = msgspec.msgpack.Encoder().encode

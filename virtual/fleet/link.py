@@ -22,17 +22,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.fleet_times import TIMEOUT_S
 from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.database.client import TIMEOUT_S
 
 from .keyspace import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mannerly.crawler.store.valkey.address import Address
-    from mannerly.crawler.store.valkey.ages import Ages
-    from mannerly.crawler.store.valkey.client import Command
+    from mannerly.database.address import Address
+    from mannerly.database.ages import Ages
+    from mannerly.database.client import Command
 
     from .aside import Aside
     from .server import ModelServer

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import HostRecord
     from mannerly.crawler.store.base import ShardOptions, WorkerCard
-    from mannerly.crawler.store.ranges import Notes
-    from mannerly.crawler.store.valkey.client import Call, Command
     from mannerly.crawler.store.valkey.host_codec import Clocks
+    from mannerly.database.client import Call, Command
+    from mannerly.database.ranges import Notes
     from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)

@@ -21,8 +21,8 @@ from .keyspace import Keyspace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mannerly.crawler.store.valkey.ages import Ages
-    from mannerly.crawler.store.valkey.client import Command
+    from mannerly.database.ages import Ages
+    from mannerly.database.client import Command
     from virtual.fetcher import VirtualClock
 
 EPOCH_S = 1_800_000_000.0  # the server's time when the clock is at 0

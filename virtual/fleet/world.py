@@ -36,11 +36,11 @@ from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.valkey import cards, leases
-from mannerly.crawler.store.valkey.address import parse
-from mannerly.crawler.store.valkey.ages import Ages
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
 from mannerly.crawler.web.choices import ScopeMode
+from mannerly.database.address import parse
+from mannerly.database.ages import Ages
 from virtual.fetcher import VirtualClock
 from virtual.servers import Faults, Servers
 from virtual.web import GeneratedWeb, place_of

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.host_view import HostView
     from mannerly.crawler.inspection.hosts import HostDetails
     from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.store.host_memory import HostBudget
     from mannerly.crawler.stored import HostHandle, StoredCrawl
+    from mannerly.hosts.base import HostBudget
 
     from .look import Look
 

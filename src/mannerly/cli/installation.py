@@ -92,12 +92,8 @@ def _host_memory() -> Finding:
     from contextlib import closing
     from pathlib import Path
 
-    from mannerly.crawler.store import (
-        examine_host_memory,
-        host_memory_location,
-        open_host_memory,
-    )
     from mannerly.crawler.store.base import StoreError
+    from mannerly.hosts import examine_host_memory, host_memory_location, open_host_memory
 
     name, location = "memory of hosts", host_memory_location(None, os.environ)
     if location is None:

@@ -3,8 +3,8 @@
 The options of the crawl are kept when it is created: another value is an error that names both.
 `OF_MACHINE` lists those that every machine has for itself.
 
-A password is read by the store, from the environment or a file (`store.valkey.address`). So the
-options about it become variables of this process, which its child processes inherit.
+A password is read from the environment or a file (`mannerly.database.address`). So the options
+about it become variables of this process, which its child processes inherit.
 """
 
 from __future__ import annotations

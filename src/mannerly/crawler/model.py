@@ -28,19 +28,14 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.politeness.model import Now as Now  # noqa: PLC0414 - a value of the crawler, too
+
 from .kinds import KINDS, Kind
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import ErrorKind, Instant
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
-
-
-class Now(NamedTuple):
-    """One moment on both scales."""
-
-    mono: Instant
-    wall: float
 
 
 # ---------------------------------------------------------------------- URLs on their way

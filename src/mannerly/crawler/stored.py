@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.store.base import CrawlStore
-    from mannerly.crawler.store.host_memory import HostBudget
+    from mannerly.hosts.base import HostBudget
 
 
 class HostHandle:

@@ -95,6 +95,13 @@ def site_key(host: str) -> str:
     return ".".join(labels[-3:] if _is_registry(labels[-2], labels[-1]) else labels[-2:])
 
 
+def without_port(host_key: str) -> str:
+    """Return the host of a host key; an IPv6 address keeps its brackets."""
+    if host_key.startswith("["):
+        return host_key[: host_key.find("]") + 1]
+    return host_key.partition(":")[0]
+
+
 def _is_registry(label: str, country: str) -> bool:
     return len(country) == 2 and (label in _REGISTRY_LABELS or f"{label}.{country}" in _REGISTRIES)
 

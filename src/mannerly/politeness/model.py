@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 Instant: TypeAlias = float
 
+
+class Now(NamedTuple):
+    """One moment on both scales."""
+
+    mono: Instant
+    wall: float
+
+
 NEVER: Instant = -inf  # one shared object: `-inf` in an expression creates a new one each time
 
 NO_HEADERS: Mapping[str, str] = {}

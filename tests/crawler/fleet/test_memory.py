@@ -12,8 +12,8 @@ from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.waiting import eventually
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import open_host_memory
 from mannerly.demo import DemoWeb, plain_sites
+from mannerly.hosts import open_host_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ from tests.harness.waiting import eventually
 
 import mannerly
 from mannerly.crawler.host_view import HostStatus
-from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.host_memory import LeaseTimes
 from mannerly.demo import DemoWeb, by_host, plain_sites, smallest_gap_s
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.base import LeaseTimes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ NOTED_LATE_S = 0.06  # by a server on a busy machine
 # Stops the process the third time that it comes to this method, which is given the time.
 STOPS_ITSELF = """
 import os, signal
-from mannerly.crawler.{module} import {name}
+from mannerly.{module} import {name}
 original, calls = {name}.{method}, []
 def stopped(*arguments):
     calls.append(None)
@@ -102,7 +102,7 @@ def test_a_crawl_that_was_stopped_while_it_asked_for_a_host_takes_it_from_nobody
     tmp_path: Path, memory: Path
 ) -> None:
     """It has read its clock before the holder's next sign of life, and asks after it."""
-    stops = STOPS_ITSELF.format(module="store.sqlite.host_file", name="HostFile", method="claim")
+    stops = STOPS_ITSELF.format(module="hosts.file", name="HostFile", method="claim")
     one, two = (
         modest(delay_s=GAP_S, memory=str(memory), user_agent=name) for name in ("one", "two")
     )
@@ -126,7 +126,7 @@ def test_a_holder_that_was_stopped_when_its_request_was_about_to_leave_does_not_
     tmp_path: Path, memory: Path
 ) -> None:
     """Another crawl has taken the host over: the request is judged when its bytes leave."""
-    stops = STOPS_ITSELF.format(module="fetch.curl", name="CurlFetcher", method="_leaves")
+    stops = STOPS_ITSELF.format(module="crawler.fetch.curl", name="CurlFetcher", method="_leaves")
     one, two = (
         modest(delay_s=GAP_S, memory=str(memory), user_agent=name) for name in ("one", "two")
     )

@@ -10,13 +10,13 @@ from mannerly.crawler.host.inflight import flight_of
 from mannerly.crawler.model import Fetched, Now, Request, RobotsRequest
 from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.shard.leases import Leases
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.stats_fold import StatsFold
-from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.leases import Leases
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:

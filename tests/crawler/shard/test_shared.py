@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mannerly.crawler.model import LocalError, Now
-from mannerly.crawler.store import open_host_memory
+from mannerly.hosts import open_host_memory
 from mannerly.politeness import Settings
 from mannerly.politeness.model import Reason
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.sqlite.database import Database
 from mannerly.crawler.store.sqlite.reader import shard_path
 from mannerly.crawler.store.sqlite.schema import FAILED, SHARD
+from mannerly.database.sqlite import Database
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,12 @@ from tests.exports.stored_example import SHARDING, make_crawl
 from tests.hostile.absurd import ODD_VALUES
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import examine, open_crawl, open_host_memory, repair
+from mannerly.crawler.store import examine, open_crawl, repair
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import candidate
-from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget
-from mannerly.crawler.store.ranges import MAX_NUMBER, out_of_range
+from mannerly.database.ranges import MAX_NUMBER, out_of_range
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.base import Granted, Holder, HostBudget
 from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:

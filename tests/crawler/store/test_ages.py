@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.crawler.store.valkey.ages import MANY, SLACK, Ages
+from mannerly.database.ages import MANY, SLACK, Ages
 
 STEPS_S = st.floats(0.0, 100.0)
 

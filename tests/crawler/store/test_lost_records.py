@@ -15,20 +15,20 @@ from mannerly.crawler.control import Recrawl, RetryUrls
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, page
 from mannerly.crawler.store.valkey import fetched
-from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.fetched import BLOCK, recorded_portions
 from mannerly.crawler.store.valkey.leases import NoRecords
 from mannerly.crawler.store.valkey.packing import Poisoned
+from mannerly.database.address import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.store.base import Counts
-    from mannerly.crawler.store.valkey.client import Payload
     from mannerly.crawler.store.valkey.shard import ValkeyShard
+    from mannerly.database.client import Payload
 
 OPTIONS = ShardOptions(10_000)
 LOST = RetryUrls(failed=False, given_up=False, lost=True)

@@ -12,13 +12,13 @@ from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerCard
-from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import candidate, enter, new_manifest
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import WAITS_KEPT_S
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import merged
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
+from mannerly.database.boot import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

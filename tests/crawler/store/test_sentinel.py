@@ -16,8 +16,8 @@ from tests.harness.programs import program
 from tests.harness.sites import free_port
 
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.database.address import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

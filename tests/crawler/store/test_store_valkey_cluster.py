@@ -15,11 +15,11 @@ from tests.harness.sites import free_port
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import SCHEMES
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerCard
-from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import FleetContract, LinkContract, candidate, new_manifest
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
+from mannerly.database.boot import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,15 +11,15 @@ from mannerly.crawler.model import RobotsRecord
 from mannerly.crawler.store.base import Batch, ShardOptions
 from mannerly.crawler.store.contract import candidate, enter, new_manifest, page
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+from mannerly.database.address import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from mannerly.crawler.store.valkey.client import Call
+    from mannerly.database.client import Call
 
 SHARDS = 8
 OPTIONS = ShardOptions(1000)

@@ -24,19 +24,19 @@ from mannerly.crawler.store.base import (
     StoreInUse,
     WorkerCard,
 )
-from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import LEASE_S
-from mannerly.crawler.store.ranges import out_of_range
 from mannerly.crawler.store.valkey import shard as valkey_shard
-from mannerly.crawler.store.valkey.address import parse
-from mannerly.crawler.store.valkey.ages import SLACK, Ages
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import packed_on_server, unpacked_on_server
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
 from mannerly.crawler.store.valkey.packing import MAX_SEQ, Poisoned
+from mannerly.database.address import parse
+from mannerly.database.ages import SLACK, Ages
+from mannerly.database.boot import boot_id
+from mannerly.database.ranges import out_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ from tests.crawler.store.valkey_server import new_location
 from mannerly.crawler.store.base import ShardOptions, ShardReader, ShardStore
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey.address import parse
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+from mannerly.database.address import parse
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry

@@ -15,15 +15,15 @@ from mannerly.crawler.store import create_crawl, examine_server
 from mannerly.crawler.store.base import ShardOptions
 from mannerly.crawler.store.contract import candidate, enter, new_manifest, page
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.valkey.address import (
+from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
+from mannerly.database.address import (
     AddressRefused,
     located,
     parse,
     password_of,
     require_safe,
 )
-from mannerly.crawler.store.valkey.client import ValkeyServer
-from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 
 if TYPE_CHECKING:
     from pathlib import Path

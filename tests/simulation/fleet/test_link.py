@@ -14,9 +14,10 @@ from virtual.fleet.members import LOCATION
 from virtual.fleet.server import ModelServer
 
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.fleet_times import REPLICA_LAG_S, TIMEOUT_S
-from mannerly.crawler.store.valkey.address import parse
-from mannerly.crawler.store.valkey.ages import Ages
+from mannerly.crawler.store.fleet_times import REPLICA_LAG_S
+from mannerly.database.address import parse
+from mannerly.database.ages import Ages
+from mannerly.database.client import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.web.urls import site_of, without_port
+from mannerly.crawler.web.urls import site_of
+from mannerly.politeness.keys import without_port
 from mannerly.politeness.model import NEVER, Grant, Reason, Refuse, Wait
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .audit import SpacingAudit
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.host_memory import Holder
+    from mannerly.hosts.base import Holder
     from mannerly.politeness.model import Instant
 
     from .audit import SpacingRule

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import host_memory_location, open_host_memory
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.web.urls import site_of
+from mannerly.hosts import host_memory_location, open_host_memory
 from mannerly.politeness.clock import MonotonicClock
 
 from .view import settings_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import CrawlStore
-    from mannerly.crawler.store.host_memory import HostBudget, HostMemory
+    from mannerly.hosts.base import HostBudget, HostMemory
 
 
 def shared_budget(store: CrawlStore, host: str, now: float) -> HostBudget | None:

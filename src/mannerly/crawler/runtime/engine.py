@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.fetch.base import Fetcher
     from mannerly.crawler.model import Fetched, Request
     from mannerly.crawler.shard.interfaces import PageReading
-    from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.shard.shard import Shard
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import Committed
     from mannerly.crawler.store.fleet import Fleet, FleetFigures
+    from mannerly.hosts.leases import Leases
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
-from mannerly.crawler.shard.leases import Leases
-from mannerly.crawler.store import host_memory_location, is_in_server, name_of, open_host_memory
+from mannerly.crawler.store import is_in_server, name_of
+from mannerly.hosts import host_memory_location, open_host_memory
+from mannerly.hosts.leases import Leases
 
 from .messages import worker_id
 

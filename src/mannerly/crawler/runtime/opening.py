@@ -15,7 +15,7 @@ from mannerly.crawler.events import StoreMended
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
-from mannerly.crawler.store.boot import boot_id
+from mannerly.database.boot import boot_id
 
 from .beginning import first_candidates
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.interfaces import Consumer, PageReader
-    from mannerly.crawler.shard.leases import Leases
     from mannerly.crawler.store.base import CrawlStore, ShardStore
+    from mannerly.hosts.leases import Leases
 
 CLAIM_S = 2.0  # the workers of a run that was killed may need a moment to end
 

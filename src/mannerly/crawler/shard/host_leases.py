@@ -24,7 +24,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.host.budget import Away, Turn
-from mannerly.crawler.store.host_memory import (
+from mannerly.hosts.base import (
     NOTHING_KNOWN,
     Granted,
     HostBudget,
@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.host.hosts import Hosts
     from mannerly.crawler.model import Now
-    from mannerly.crawler.store.host_memory import Holder
+    from mannerly.hosts.base import Holder
+    from mannerly.hosts.leases import Leases
     from mannerly.politeness import Politeness
     from mannerly.politeness.model import Instant
-
-    from .leases import Leases
 
 LONGEST_ROUND = 2.0  # times a round: then turns end, also if nothing could be sent
 ASK_AGAIN_S = 0.25

@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
+    from mannerly.hosts.leases import Leases
     from mannerly.politeness.events import Event as PolitenessEvent
     from mannerly.politeness.model import Instant
 
     from .answers import AnswerArchive
-    from .leases import Leases
 
 MANY_ELEMENTS = 8 << 20  # bytes in memory until a commit; some 2,000 ordinary pages
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, Request
-from mannerly.crawler.web.urls import without_port
+from mannerly.politeness.keys import without_port
 
 if TYPE_CHECKING:
     from mannerly.crawler.host.inflight import Flights, InFlight

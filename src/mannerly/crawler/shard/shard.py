@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Committed, ShardStore
+    from mannerly.hosts.leases import Leases
     from mannerly.politeness.model import Instant, Outcome
 
     from .answers import AnswerArchive
     from .interfaces import Consumer, PageReader
-    from .leases import Leases
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick

@@ -6,7 +6,6 @@
     sqlite      a crawl in a directory of SQLite files
     valkey      a crawl in a Redis or Valkey server; records: its page records, in files
     memory      a shard in this process; memory_crawl: a crawl of them
-    host_memory what crawls share about hosts (`HostMemory`), and the right to send to a host
 
 A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
 store of another kind, such as `memory:NAME` or `redis://HOST:PORT/DB#NAME`. The functions here take
@@ -26,14 +25,15 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
+from mannerly.database import SERVERS
+
 from .base import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from .base import CrawlStore, Manifest
-    from .host_memory import HostMemory, LeaseTimes
     from .valkey.health import ServerFact
 
 __all__ = [
@@ -50,12 +50,10 @@ __all__ = [
     "examine_server",
     "exists",
     "failover_risk",
-    "host_memory_location",
     "in_server",
     "is_in_server",
     "name_of",
     "open_crawl",
-    "open_host_memory",
     "read_records_from",
     "repair",
     "sqlite_version",
@@ -64,9 +62,6 @@ __all__ = [
 ]
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
-
-_PRODUCTS = ("redis", "rediss", "valkey", "valkeys")
-SERVERS = (*_PRODUCTS, *(f"{name}+sentinel" for name in _PRODUCTS))
 
 SCHEMES = {
     "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
@@ -119,14 +114,14 @@ def in_server(url: str, name: str = "") -> str:
     Raises:
         AddressRefused: it is no URL of a server, holds a password, or the name cannot be used.
     """
-    from .valkey.address import located, parse
+    from mannerly.database.address import located, parse
 
     return located(url, name) if name else parse(url, needs_name=False).location.removesuffix("#")
 
 
 def without_password(url: str) -> str:
     """Return the URL of a server as it may be shown and stored."""
-    from .valkey.address import without_password as shown
+    from mannerly.database.address import without_password as shown
 
     return shown(url)
 
@@ -138,7 +133,8 @@ def crawl_of_member(path: str | Path) -> tuple[str, str] | None:
     """
     from pathlib import Path
 
-    from .valkey.address import parse
+    from mannerly.database.address import parse
+
     from .valkey.home import CARD, read_card
 
     card = read_card(Path(path)) if (Path(path) / CARD).is_file() else None
@@ -250,66 +246,6 @@ def name_of(location: str) -> str:
     return "/".join(parts[-2:] if parts[-1].startswith("run-") else parts[-1:]) or location
 
 
-def host_memory_location(chosen: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return where the memory of hosts is that a crawl uses; None: nowhere.
-
-    Without a choice it is MANNERLY_MEMORY, or a file of the user. A place where nothing can be
-    written (a home directory that is read-only) is no reason not to crawl, unless it was chosen.
-    """
-    chosen = chosen or environment.get("MANNERLY_MEMORY")
-    if chosen is not None:
-        return None if chosen == "none" else chosen
-    import os
-    from pathlib import Path
-
-    home = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME", "~")) / ".local/state"
-    path = Path(home).expanduser() / "mannerly" / "hosts.sqlite"
-    existing = next(place for place in (path, *path.parents) if place.exists())
-    return str(path) if existing == path or os.access(existing, os.W_OK) else None
-
-
-def open_host_memory(
-    location: str | Path, *, boot: str | None = None, times: LeaseTimes | None = None
-) -> HostMemory:
-    """Open a memory of hosts, and create it if there is none.
-
-    Args:
-        location: the path of a file, `memory:NAME` for one in this process, or the URL of a Redis
-            or Valkey server.
-        boot: the name of the machine's boot, within which monotonic instants compare; by default
-            the system is asked for it.
-        times: how long leases last. A file keeps those with which it was made.
-
-    Raises:
-        StoreError: it is damaged, of another version, or cannot be written.
-    """
-    if isinstance(location, str) and location.startswith("memory:"):
-        from .memory_hosts import MemoryHosts
-
-        return MemoryHosts(location, times)
-    if isinstance(location, str) and location.partition("://")[0] in SCHEMES:
-        from .valkey.hosts import ValkeyHosts
-
-        return ValkeyHosts(location, times)
-    from pathlib import Path
-
-    from .boot import boot_id
-    from .sqlite.host_file import HostFile
-
-    return HostFile(Path(location), boot=boot_id() if boot is None else boot, times=times)
-
-
-def examine_host_memory(path: Path) -> list[str]:
-    """Return what makes no sense in the file of a memory of hosts; a crawl mends it as it reads it.
-
-    Raises:
-        StoreError: it is damaged, of another version, or cannot be read.
-    """
-    from .sqlite.known_hosts import examine
-
-    return examine(path)
-
-
 def examine_server(url: str) -> list[ServerFact]:
     """Return the properties of a Redis or Valkey server, with what is wrong with each.
 
@@ -348,6 +284,6 @@ def _implementation(location: str | Path) -> Implementation:
 
 def sqlite_version() -> tuple[int, ...]:
     """Return the version of SQLite that crawls in directories use."""
-    from .sqlite.database import library_version
+    from mannerly.database.sqlite import library_version
 
     return library_version()

@@ -15,7 +15,7 @@ offered is in exactly one of them:
 
 and, beside them, links to other shards that are on their way (*outgoing*), one record per host
 (learned pace, robots.txt, counts) and the number of the last control record that was acted on. What
-several crawls share about hosts is in a memory of its own (`host_memory`).
+several crawls share about hosts is in a memory of its own (`mannerly.hosts`).
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
@@ -92,6 +92,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import UNFINISHED
 from mannerly.crawler.web.urls import host_key_of
+from mannerly.database.errors import StoreBusy as StoreBusy  # noqa: PLC0414 - errors of stores
+from mannerly.database.errors import StoreError as StoreError  # noqa: PLC0414
+from mannerly.database.errors import StoreFull as StoreFull  # noqa: PLC0414
+from mannerly.database.errors import repair_command as repair_command  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,17 +122,6 @@ if TYPE_CHECKING:
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 
-class StoreError(Exception):
-    """The state cannot be used: locked, damaged, foreign or too new."""
-
-    exit_code = 4
-
-
-def repair_command(folder: object) -> str:
-    """Return the command that repairs the crawl in a directory."""
-    return f"mannerly doctor --repair {shlex.quote(str(folder))}"
-
-
 def retry_missing_command(location: object) -> str:
     """Return the command that fetches pages again whose answer or record is lost."""
     return f"mannerly retry {shlex.quote(str(location))} --missing"
@@ -142,14 +135,6 @@ class StoreInUse(StoreError):  # noqa: N818 - a state of the place
     """Another process works on this crawl or shard. The message names it."""
 
     for_s = 0.0  # a claim fails for so long at least; 0: that is not known
-
-
-class StoreFull(StoreError):  # noqa: N818 - a state of the disk
-    """The disk is full or the file cannot grow: pause until there is room."""
-
-
-class StoreBusy(StoreError):  # noqa: N818 - a state of the file
-    """Another process is writing at this moment. Nothing was changed: try again later."""
 
 
 @dataclass(slots=True)

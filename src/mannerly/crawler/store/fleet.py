@@ -42,6 +42,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from mannerly.database.errors import StoreAway as StoreAway  # noqa: PLC0414 - see `base`
+
 from .base import StoreError
 
 if TYPE_CHECKING:
@@ -100,12 +102,6 @@ class FleetFigures(NamedTuple):
             memory_bytes=max(self.memory_bytes, other.memory_bytes),
             memory_limit_bytes=max(self.memory_limit_bytes, other.memory_limit_bytes),
         )
-
-
-class StoreAway(StoreError):  # noqa: N818 - a state of the server
-    """The server cannot be reached, or does not answer in time: try the same again."""
-
-    exit_code = 5
 
 
 class LeaseLost(StoreError):  # noqa: N818 - a state of the shard

@@ -1,8 +1,7 @@
 """Every time of a crawl that several runs share, in seconds: leases, renewals, polls, patience.
 
 What must hold between them is asserted by `tests/crawler/store/test_fleet_times.py`. Times of a
-host's lease, which crawls share on one machine too, are in `host_memory`; how often a member writes
-is a `fleet.Rhythm`.
+host's lease are in `mannerly.hosts.base`; how often a member writes is a `fleet.Rhythm`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ MARGIN_S = 3.0
 
 # ---------------------------------------------------------------------- exchanges with a server
 
-# A call without an answer has failed after so long; the loop of its member waits meanwhile.
-TIMEOUT_S = 2.0
+# A call without an answer fails after `database.client.TIMEOUT_S`: the loop of its member waits.
 # Between two tries while the server is away.
 AGAIN_S = 1.0
 # An owner that was told so lately what others have queued in its shard does not ask.

@@ -21,9 +21,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import ArchivePlace
+from mannerly.database.files import open_regular
 
 from .base import StoreError, StoreFull, repair_command, retry_missing_command
-from .sqlite.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

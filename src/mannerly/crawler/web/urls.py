@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from url import URL, URLError
 
+from mannerly.politeness.keys import without_port
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -319,10 +321,3 @@ def _tracked_pattern(params: frozenset[str], prefixes: tuple[str, ...]) -> re.Pa
     beginnings = [re.escape(prefix) for prefix in prefixes]
     # An empty alternative would match everywhere; `(?!)` matches nowhere.
     return re.compile(f"&(?:{'|'.join(beginnings + names) or '(?!)'})[^&]*")
-
-
-def without_port(host_key: str) -> str:
-    """Return the host of a host key; an IPv6 address keeps its brackets."""
-    if host_key.startswith("["):
-        return host_key[: host_key.find("]") + 1]
-    return host_key.partition(":")[0]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawler.store.sqlite.database import Database
-from mannerly.crawler.store.sqlite.schema import FileKind
+from mannerly.database.sqlite import Database, FileKind
 
 from .kinds import KINDS
 from .model import Job, JobRun

@@ -23,7 +23,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     CrawlContract   creating, holding, claiming, readers, control records, worker cards
     FleetContract   several runs on one crawl; only for stores that can be shared
 
-A memory of hosts has a suite of its own (`hosts.HostMemoryContract`).
+A memory of hosts has a suite of its own (`mannerly.hosts.suite`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import PageChange, PageRecord, Skipped, Traffic, is_given_up
 from mannerly.crawler.store.base import Earlier, Extra, RecordReader, Stored
 from mannerly.crawler.store.lastmod import as_read, said_again, unchanged
-from mannerly.crawler.store.sqlite.files import open_regular
+from mannerly.database.files import open_regular
 
 from .elements import LoggedElements
 from .frames import (

@@ -25,9 +25,9 @@ from .schema import FAILED, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, RETRY, inse
 if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Entry
+    from mannerly.database.sqlite import Row
 
     from .change import Change
-    from .database import Row
 
 _ORDER = insert("retries", *RETRY)
 _OLDEST = f"SELECT number, {', '.join(RETRY)} FROM retries ORDER BY number LIMIT 1"  # noqa: S608

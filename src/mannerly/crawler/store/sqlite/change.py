@@ -31,9 +31,9 @@ from mannerly.crawler.model import (
     is_given_up,
 )
 from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
+from mannerly.database.sqlite import repair_advice
 
 from .bring_back import keep_order
-from .database import repair_advice
 from .inbox import encode_links
 from .reader import checked_entries
 from .schema import ENTRY, FAILED, HOST, PAGE, TOTALS, insert, update
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from mannerly.crawler.model import HostRecord
+    from mannerly.database.sqlite import Database, Row
 
-    from .database import Database, Row
     from .elements import ElementsWriter
 
 _TAKE = "DELETE FROM queue WHERE host = ? AND priority = ? AND seq = ? RETURNING seq"

@@ -14,8 +14,8 @@ import msgspec
 
 from mannerly.crawler import control
 from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, WorkerCard
+from mannerly.database.sqlite import START_OVER, Database
 
-from .database import START_OVER, Database
 from .schema import CONTROL
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .schema import FAILED, LISTS_ONLY, PAGES_ONLY, TOTALS
 
 if TYPE_CHECKING:
-    from .database import Database
+    from mannerly.database.sqlite import Database
 
 _COUNTED = {
     "ready": "SELECT count(*) FROM queue",

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler.store.base import StoreError
+from mannerly.database.files import DIRECTORY_MODE
+from mannerly.database.sqlite import START_OVER, Database, missing
 
 from .control_file import CONTROL_FILE, ControlFile
-from .database import START_OVER, Database, missing
-from .files import DIRECTORY_MODE
 from .inbox import inbox_path, unread, unread_links
 from .lock import OwnerLock, is_held
 from .manifest import (

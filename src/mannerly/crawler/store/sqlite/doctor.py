@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.store.ranges import mend
 from mannerly.crawler.web.urls import host_key_of
+from mannerly.database.files import open_regular
+from mannerly.database.ranges import mend
+from mannerly.database.sqlite import REBUILT, Database, missing
 
 from .control_file import CONTROL_FILE, ControlFile
 from .counters import mend_counters, wrong_counters
-from .database import REBUILT, Database, missing
-from .files import open_regular
 from .inbox import inbox_path, unread_links
 from .lost_answers import forget, losses
 from .manifest import hold_everything, read_manifest
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .database import Row
-    from .schema import FileKind
+    from mannerly.database.sqlite import FileKind, Row
 
 
 class _Table(NamedTuple):

@@ -27,7 +27,7 @@ from mannerly.crawler.store.element_streams import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .database import Database
+    from mannerly.database.sqlite import Database
 
 MANY = 64  # pages of a commit: a crawl that has more, every second or so, is a fast one
 _KEPT = 4  # streams that a reader keeps: those of pages that changed lie apart from the others

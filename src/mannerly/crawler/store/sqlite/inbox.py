@@ -27,8 +27,8 @@ import msgspec
 
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.store.base import StoreError
+from mannerly.database.sqlite import START_OVER, Database
 
-from .database import START_OVER, Database
 from .schema import INBOX
 
 if TYPE_CHECKING:

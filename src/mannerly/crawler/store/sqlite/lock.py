@@ -29,8 +29,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError, StoreInUse
-
-from .files import check_regular, open_regular, read_file
+from mannerly.database.files import check_regular, open_regular, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from mannerly.crawler.archive.records import ArchiveDamaged, read_record, read_records
 from mannerly.crawler.store.base import retry_missing_command
-
-from .files import open_regular
+from mannerly.database.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .database import Database
+    from mannerly.database.sqlite import Database
 
 _SEGMENTS = "SELECT number, name, length FROM segments ORDER BY number"
 _PLACES = """

@@ -29,10 +29,10 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import Manifest, StoreError, StoreMissing
-from mannerly.crawler.store.ranges import MAX_NUMBER
+from mannerly.database.files import read_file, write_file
+from mannerly.database.ranges import MAX_NUMBER
+from mannerly.database.sqlite import START_OVER
 
-from .database import START_OVER
-from .files import read_file, write_file
 from .lock import PATIENCE_S, OwnerLock
 from .schema import CONTROL, INBOX, SHARD
 

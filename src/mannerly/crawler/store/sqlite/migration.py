@@ -27,10 +27,10 @@ import msgspec
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.store.base import StoreError
+from mannerly.database.files import make_private
+from mannerly.database.sqlite import ANY_VERSION, START_OVER, Database
 
 from .control_file import CONTROL_FILE
-from .database import ANY_VERSION, START_OVER, Database
-from .files import make_private
 from .inbox import encode_links, inbox_path
 from .manifest import FORMAT, MANIFEST, hold_everything, manifest_of, read_values, write_manifest
 from .reader import shard_path
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.store.base import Json
-
-    from .schema import FileKind
+    from mannerly.database.sqlite import FileKind
 
 # Another command may be migrating at this moment: a queue of millions takes some seconds.
 _PATIENCE_S = 60.0

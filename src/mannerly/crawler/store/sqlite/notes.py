@@ -17,8 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.store.base import StoreError
-
-from .files import open_regular, read_file, write_file
+from mannerly.database.files import open_regular, read_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -27,9 +27,9 @@ from mannerly.crawler.model import (
     Traffic,
 )
 from mannerly.crawler.store.base import Counts, Earlier, Extra, ShardReader, Stored, StoreError
-from mannerly.crawler.store.ranges import out_of_range
+from mannerly.database.ranges import out_of_range
+from mannerly.database.sqlite import Database
 
-from .database import Database
 from .elements import ElementsReader
 from .inbox import decode_links
 from .schema import CHECKS_ONLY, HOST, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.model import Candidate
-
-    from .database import Row
+    from mannerly.database.sqlite import Row
 
 T = TypeVar("T")
 

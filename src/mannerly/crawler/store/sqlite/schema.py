@@ -32,19 +32,9 @@ tables are named once, at the end, and statements are made of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mannerly.crawler.kinds import Form, numbers
 from mannerly.crawler.model import NOT_READ, REFUSALS, PageRecord
-
-
-class FileKind(NamedTuple):
-    """A kind of file: its name, SQLite's application id, its version and its tables."""
-
-    name: str
-    application_id: int
-    version: int
-    tables: str
+from mannerly.database.sqlite import FileKind
 
 
 def of_form(form: Form) -> str:
@@ -228,48 +218,6 @@ CONTROL = FileKind(
         id TEXT PRIMARY KEY NOT NULL, machine TEXT NOT NULL, pid INTEGER NOT NULL,
         shards TEXT NOT NULL, fetched INTEGER NOT NULL, seen_at REAL NOT NULL, waits_for TEXT
     ) WITHOUT ROWID;
-    """,
-)
-
-HOSTS = FileKind(
-    "host memory",
-    0x6D6E686D,  # "mnhm"
-    2,
-    """
-    CREATE TABLE hosts (
-        host TEXT PRIMARY KEY NOT NULL,
-        delay_s REAL NOT NULL, floor_s REAL NOT NULL, allowance REAL NOT NULL,
-        block_s REAL NOT NULL, concurrency INTEGER NOT NULL, is_proven INTEGER NOT NULL,
-        crawl_delay_s REAL NOT NULL, gap_s REAL NOT NULL, sent_s_ago REAL, next_in_s REAL NOT NULL,
-        failing_s REAL, failures_in_a_row INTEGER NOT NULL, breaker_opens INTEGER NOT NULL,
-        breaker_in_s REAL, learned_at REAL NOT NULL, learned_by TEXT NOT NULL,
-        mono REAL NOT NULL, wall REAL NOT NULL, boot TEXT NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE holders (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, crawl TEXT NOT NULL,
-        name TEXT NOT NULL, worker TEXT NOT NULL, mono REAL NOT NULL, wall REAL NOT NULL,
-        boot TEXT NOT NULL, lease_s REAL NOT NULL
-    );
-    CREATE TABLE leases (
-        host TEXT PRIMARY KEY NOT NULL, holder INTEGER NOT NULL, gap_s REAL NOT NULL,
-        freed_at REAL NOT NULL DEFAULT 0
-    ) WITHOUT ROWID;
-    CREATE TABLE wishes (
-        number INTEGER PRIMARY KEY, host TEXT NOT NULL, holder INTEGER NOT NULL,
-        UNIQUE (host, holder)
-    );
-    CREATE TABLE times (
-        lease_s REAL NOT NULL, heartbeat_s REAL NOT NULL, silent_s REAL NOT NULL,
-        grace_s REAL NOT NULL, turn_s REAL NOT NULL, round_s REAL NOT NULL
-    );
-    CREATE TABLE claimed (
-        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, count INTEGER NOT NULL,
-        hosts TEXT NOT NULL
-    );
-    CREATE TABLE noted (
-        number INTEGER PRIMARY KEY, holder INTEGER NOT NULL, name TEXT NOT NULL,
-        budgets TEXT NOT NULL
-    );
     """,
 )
 

@@ -30,13 +30,13 @@ from mannerly.crawler.store.base import (
     StoreError,
     check_recipients,
 )
+from mannerly.database.files import write_file
+from mannerly.database.sqlite import START_OVER, Database
 
 from .bring_back import bring_back
 from .change import Applied, Change, HostIds
 from .counters import mend_counters
-from .database import START_OVER, Database
 from .elements import ElementsWriter
-from .files import write_file
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
 from .maybe_known import MaybeKnown
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Entry
     from mannerly.crawler.store.base import ShardOptions
-
-    from .database import Row
+    from mannerly.database.sqlite import Row
 
 # 20,000 URLs are 4 MB of memory, and carrying them over takes about 0.1 s of a core.
 CARRY_OVER = 20_000

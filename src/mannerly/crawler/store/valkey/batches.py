@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Candidate, PageRecord
+    from mannerly.database.client import Payload
 
-    from .client import Payload
     from .writes import Answer
 
 _LETTERS = {Form.PAGE: "pf", Form.LISTING: "lm", Form.CHECK: "cd"}  # of records; of failed ones

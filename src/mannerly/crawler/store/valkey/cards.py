@@ -13,12 +13,14 @@ import msgspec
 
 from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.fleet_times import CLOCKS_S, FORGOTTEN_S, LEASE_S
+from mannerly.database.hashes import pairs
 
-from .hashes import pairs
 from .packing import Poisoned, text_of
 
 if TYPE_CHECKING:
-    from .client import Call, Payload, ValkeyServer
+    from mannerly.database.client import Call, Payload
+
+    from .client import ValkeyServer
     from .keys import CrawlKeys
 
 

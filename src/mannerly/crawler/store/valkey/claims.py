@@ -11,14 +11,14 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.store.base import StoreInUse
+from mannerly.database.runs import KnownRuns
 
-from .runs import KnownRuns
 from .shard import load_commands
 
 if TYPE_CHECKING:
+    from mannerly.database.client import Payload
     from mannerly.politeness.model import Instant
 
-    from .client import Payload
     from .crawl import ValkeyCrawl
 
 

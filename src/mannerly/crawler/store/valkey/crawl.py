@@ -26,13 +26,14 @@ from mannerly.crawler.store.base import (
     StoreMissing,
     WorkerCard,
 )
-from mannerly.crawler.store.boot import boot_id
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import CLOCKS_S
+from mannerly.database.address import parse
+from mannerly.database.boot import boot_id
+from mannerly.database.client import ScriptRefused
 
-from .address import parse
 from .cards import Cards
-from .client import ScriptRefused, ValkeyServer
+from .client import ValkeyServer
 from .health import require_keeping
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
     from mannerly.crawler.store.base import ShardOptions
+    from mannerly.database.client import Call, Payload
 
-    from .client import Call, Payload
     from .shard import ValkeyShard
 
 _CLOCKS_MS = int(CLOCKS_S * 1000)

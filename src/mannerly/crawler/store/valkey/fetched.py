@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mannerly.crawler.model import Entry
+    from mannerly.database.client import Payload
 
-    from .client import Payload, ValkeyServer
+    from .client import ValkeyServer
 
 BLOCK = 256  # entries
 PORTION_BLOCKS = 8  # that are read at once

@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.base import StoreError
+from mannerly.database.address import AddressRefused, parse, password_of
+from mannerly.database.client import info
+from mannerly.database.hashes import pairs
 
-from .address import AddressRefused, parse, password_of
-from .client import ValkeyServer, info
-from .hashes import pairs
+from .client import ValkeyServer
 from .keys import CRAWLS
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import msgspec
 
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import CrawlGone
-from mannerly.crawler.store.sqlite.files import DIRECTORY_MODE, read_file, write_file
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.store.sqlite.manifest import MANIFEST
+from mannerly.database.files import DIRECTORY_MODE, read_file, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

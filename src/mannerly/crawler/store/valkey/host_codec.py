@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from mannerly.crawler.model import HostRecord, RobotsRecord
-from mannerly.crawler.store.ranges import decoded, out_of_range
+from mannerly.database.ranges import decoded, out_of_range
 
 from .packing import Poisoned, text_of
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.ranges import Notes
+    from mannerly.database.ranges import Notes
 
 _INSTANTS = (
     "blocked_until",

@@ -3,7 +3,7 @@
     mannerly:crawls              set: the names of all crawls
     mannerly:{NAME}:…            the crawl: see `CrawlKeys`
     mannerly:{NAME}:17:…         shard 17 of the crawl: see below
-    mannerly:{hosts}:…           the memory of hosts of all crawls (`hosts`), hashes: budgets b,
+    mannerly:{hosts}:…           the memory of hosts (`mannerly.hosts`), hashes: budgets b,
                                  leases l, holders h, wishes w, and the run of the server
 
 Keys of a shard; scripts make them from the first one:
@@ -39,7 +39,6 @@ from urllib.parse import quote
 
 PREFIX = "mannerly:"
 CRAWLS = PREFIX + "crawls"
-HOSTS = PREFIX + "{hosts}:"
 
 OF_CRAWL = ("manifest", "meta", "orders", "cards", "arrivals")
 OF_HOSTS = ("b", "l", "h", "w", "run")

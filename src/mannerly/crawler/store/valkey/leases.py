@@ -48,9 +48,9 @@ if TYPE_CHECKING:
         ShardStore,
         WorkerCard,
     )
+    from mannerly.database.client import Call, Command, Payload
     from mannerly.politeness.model import Instant
 
-    from .client import Call, Command, Payload
     from .crawl import ValkeyCrawl
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .address import parse
+from mannerly.database.address import parse
+
 from .client import ValkeyServer
 from .keys import CRAWLS
 

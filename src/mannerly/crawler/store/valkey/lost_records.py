@@ -26,9 +26,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.kinds import KINDS
+from mannerly.database.hashes import hash_pieces
 
 from .fetched import BLOCK, as_text, pack_block, packed_text, recorded_portions
-from .hashes import hash_pieces
 from .packing import unpack_entry
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Entry
     from mannerly.crawler.store.records.reader import LogReader
+    from mannerly.database.client import Payload
 
-    from .client import Payload, ValkeyServer
+    from .client import ValkeyServer
 
 FETCHED, FAILED = b"+", b"-"  # before the blocks of `m`: has the URL failed?
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.control import Recrawl, in_force
 
 if TYPE_CHECKING:
-    from .client import Payload
+    from mannerly.database.client import Payload
+
     from .crawl import ValkeyCrawl
 
 

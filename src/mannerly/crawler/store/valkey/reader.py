@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import Extra, ShardReader
-from mannerly.crawler.store.ranges import Notes
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
+from mannerly.database.hashes import hash_pieces, pairs
+from mannerly.database.ranges import Notes
 
-from .hashes import hash_pieces, pairs
 from .host_codec import unpack_host, unpack_robots
 from .lost_records import LostRecords
 from .packing import (

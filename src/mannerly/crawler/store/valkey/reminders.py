@@ -26,16 +26,17 @@ from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import LEASE_S, WAITS_KEPT_S
+from mannerly.database.hashes import pairs
 
-from .hashes import pairs
 from .host_codec import merged, packed_on_server, silent_until, unpack_host, unpacked_on_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mannerly.database.client import Call
     from mannerly.politeness.model import Instant
 
-    from .client import Call, ValkeyServer
+    from .client import ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Entry
     from mannerly.crawler.store.records.writer import RecordWriter
+    from mannerly.database.client import Payload
 
-    from .client import Payload, ValkeyServer
+    from .client import ValkeyServer
     from .shard import ValkeyShard
 
 

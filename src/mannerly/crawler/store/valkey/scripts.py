@@ -1,4 +1,4 @@
-"""The Lua scripts, a file each. They are loaded once into a server and called by their digest.
+"""The Lua scripts of a crawl, a file each. Loaded into a server once, called by digest.
 
 `owner.lua` is put in front of those that an owner of a shard calls: it checks the fence. Those that
 take URLs know the places of their values (`layout`).
@@ -7,9 +7,8 @@ take URLs know the places of their values (`layout`).
 from __future__ import annotations
 
 from functools import cache
-from hashlib import sha1
-from importlib.resources import files
-from typing import NamedTuple
+
+from mannerly.database.scripts import Script, assembled
 
 from .layout import constants
 
@@ -21,23 +20,9 @@ _PARTS = {
 _OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget")
 
 
-class Script(NamedTuple):
-    """A script and its digest."""
-
-    name: str
-    text: str
-    digest: str
-
-
 @cache
 def script(name: str) -> Script:
     """Return a script by the name of its file."""
-    folder = files(__package__) / "scripts"
-    parts = [folder / "clock.lua"]
-    if name in _OWNED:
-        parts.append(folder / "owner.lua")
-    parts += [folder / f"{each}.lua" for each in _PARTS.get(name, ())]
-    parts.append(folder / f"{name}.lua")
-    texts = [part.read_text("utf-8") for part in parts]
-    text = "\n".join([constants(), *texts] if name in _PARTS else texts)
-    return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    fence = ("owner",) if name in _OWNED else ()
+    before = constants() if name in _PARTS else ""
+    return assembled(__package__, name, (*fence, *_PARTS.get(name, ())), before)

@@ -30,10 +30,10 @@ from mannerly.crawler.store.base import (
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import POLL_S
+from mannerly.database.hashes import pairs
 
 from .batches import Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
-from .hashes import pairs
 from .host_codec import pack_host
 from .packing import number_of, unpack_waiting
 from .reader import COUNTERS, KEPT, ValkeyReader
@@ -50,10 +50,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import Batch, Counts, StoreError
     from mannerly.crawler.store.records.reader import LogReader
     from mannerly.crawler.store.records.writer import RecordWriter
+    from mannerly.database.ages import Ages
+    from mannerly.database.client import Call, Command, Payload
     from mannerly.politeness.model import Instant
 
-    from .ages import Ages
-    from .client import Call, Command, Payload, ValkeyServer
+    from .client import ValkeyServer
     from .host_codec import Clocks
     from .keys import CrawlKeys
     from .notes import Note

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mannerly.crawler.store.base import Batch, Committed
+    from mannerly.database.client import Call
 
-    from .client import Call, ValkeyServer
+    from .client import ValkeyServer
     from .keys import CrawlKeys
     from .shard import ValkeyShard
 

@@ -20,7 +20,9 @@ from .packing import Poisoned
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .client import Call, Payload, ValkeyServer
+    from mannerly.database.client import Call, Payload
+
+    from .client import ValkeyServer
 
 _COUNTERS = 13  # of `owner.lua`, and the number of hosts
 

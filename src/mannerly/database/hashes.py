@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .client import ValkeyServer
+    from .client import ServerConnection
 
 _PIECE = 1000  # fields of one exchange
 
 
-def hash_pieces(server: ValkeyServer, key: str) -> Iterator[list[tuple[bytes, bytes]]]:
+def hash_pieces(server: ServerConnection, key: str) -> Iterator[list[tuple[bytes, bytes]]]:
     """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""
     cursor = b"0"
     while True:

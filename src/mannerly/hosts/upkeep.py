@@ -7,27 +7,27 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull
-from mannerly.crawler.store.host_memory import (
+from mannerly.database.errors import StoreBusy, StoreError, StoreFull
+from mannerly.database.files import DIRECTORY_MODE
+from mannerly.database.sqlite import Database
+
+from .base import (
     KEPT_S,
     PRIVATE_LESSON_S,
     SHORT_WAIT_S,
     STALE_S,
     is_private,
 )
-
-from .database import Database
-from .files import DIRECTORY_MODE
-from .schema import HOSTS
+from .rows import HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mannerly.crawler.model import Now
-    from mannerly.crawler.store.host_memory import LeaseTimes
+    from mannerly.database.sqlite import Row
+    from mannerly.politeness.model import Now
 
-    from .database import Row
+    from .base import LeaseTimes
 
 MANY_HOSTS = 1_000_000  # beyond it the oldest lessons are removed
 FORGOTTEN_S = 3600.0  # after which a dead holder's leases are removed

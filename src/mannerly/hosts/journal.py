@@ -21,13 +21,14 @@ import msgspec
 
 from mannerly.politeness.bounds import MOST, bounded
 
-from .host_rows import merged_row
+from .rows import merged_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from .database import Database, Row
-    from .known_hosts import KnownHosts
+    from mannerly.database.sqlite import Database, Row
+
+    from .table import KnownHosts
 
 MANY_NOTED = 2000  # hosts: then budgets are moved, many at once, which costs a few pages
 MANY_CLAIMED = 20_000  # hosts that are moved in one transaction of a process that joins

@@ -5,7 +5,7 @@
     leases    one row a host that is held; without its holder's row it counts as released
     wishes    who waits for a host, in order
     times     how long leases last; fixed when the file is made
-    claimed, noted    leases and budgets of a holder that is alone (`host_journal`)
+    claimed, noted    leases and budgets of a holder that is alone (`journal`)
 
 A claim of many hosts is few statements, whatever their number: new leases are inserted, leases of
 others are found, known budgets are read. Only hosts that have a lease already are handled singly.
@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from mannerly.crawler.store.host_memory import (
+from mannerly.database.sqlite import Database
+from mannerly.politeness.bounds import MOST, bounded
+
+from .base import (
     NOTHING_KNOWN,
     Granted,
     Holder,
@@ -35,23 +38,19 @@ from mannerly.crawler.store.host_memory import (
     prolonged,
     unlearned,
 )
-from mannerly.politeness.bounds import MOST, bounded
-
-from .database import Database
-from .host_journal import HostJournal
-from .host_rows import budget_of, is_of_boot, row_of
-from .host_upkeep import FORGOTTEN_S, create, explained, tidy
-from .known_hosts import KnownHosts
-from .schema import HOSTS
+from .journal import HostJournal
+from .rows import HOSTS, budget_of, is_of_boot, row_of
+from .table import KnownHosts
+from .upkeep import FORGOTTEN_S, create, explained, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mannerly.crawler.model import Now
-    from mannerly.crawler.store.host_memory import Claimed
+    from mannerly.database.sqlite import Row
+    from mannerly.politeness.model import Now
 
-    from .database import Row
+    from .base import Claimed
 
 
 LONGEST_LEASE_S = 3600.0  # a file with longer ones was not made by us

@@ -10,13 +10,12 @@ import pytest
 from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import open_host_memory
-from mannerly.crawler.store.contract.hosts import HostMemoryContract
-from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, InUse, LeaseTimes
-from mannerly.crawler.store.valkey.address import parse
-from mannerly.crawler.store.valkey.ages import Ages
-from mannerly.crawler.store.valkey.client import ValkeyServer
-from mannerly.crawler.store.valkey.hosts import ValkeyHosts
+from mannerly.database.address import parse
+from mannerly.database.ages import Ages
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.base import Granted, Holder, HostBudget, InUse, LeaseTimes
+from mannerly.hosts.server import HostsServer, ValkeyHosts
+from mannerly.hosts.suite import HostMemoryContract
 
 TIMES = LeaseTimes(lease_s=1.4, heartbeat_s=0.4, silent_s=1.1, grace_s=0.2)
 NOW = Now(0.0, 0.0)  # a server ignores it
@@ -100,7 +99,7 @@ def machine(server, number: int, now: list[float]) -> ValkeyHosts:
     """Open the memory on a machine of its own whose monotonic clock is `now`."""
     ages = Ages(f"boot-{number}", origin_s=500.0 * number)
     address = parse(server.url, needs_name=False)
-    return ValkeyHosts(server.url, server=ValkeyServer(address, mono=lambda: now[0], ages=ages))
+    return ValkeyHosts(server.url, server=HostsServer(address, mono=lambda: now[0], ages=ages))
 
 
 @pytest.mark.parametrize("set_s", [-3600.0, 60.0, 3600.0])

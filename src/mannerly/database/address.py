@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from mannerly.crawler.store.base import StoreError
+from .errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

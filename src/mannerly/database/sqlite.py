@@ -10,7 +10,8 @@ Files are in WAL mode: a commit appends, readers are never in the way, and a cra
 commit that reached the disk. With `synchronous` NORMAL a power cut may lose the last commits, each
 as a whole; with FULL it loses none.
 
-This module knows only the kind of a file, not its tables.
+This module knows only the kind of a file, not its tables. It is long because whatever SQLite says
+is understood in one place.
 """
 
 from __future__ import annotations
@@ -19,21 +20,19 @@ import errno
 import os
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import apsw
 import msgspec
 
-from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, repair_command
-from mannerly.crawler.store.ranges import Notes, R, mend, out_of_range
-
+from .errors import StoreBusy, StoreError, StoreFull, repair_command
 from .files import check_regular, open_regular
+from .ranges import Notes, R, mend, out_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from .schema import FileKind
 
 # The schema says what the columns hold, where no type checker can see it.
 Row = tuple[Any, ...]
@@ -84,6 +83,15 @@ def missing(path: Path) -> StoreError:
             f"{path} is missing, because a repair was interrupted: {repair_advice(path)}"
         )
     return StoreError(f"{path} is missing: {START_OVER}")
+
+
+class FileKind(NamedTuple):
+    """A kind of file: its name, SQLite's application id, its version and its tables."""
+
+    name: str
+    application_id: int
+    version: int
+    tables: str
 
 
 class Database:

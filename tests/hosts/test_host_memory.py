@@ -12,16 +12,15 @@ import apsw
 import pytest
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import open_host_memory
 from mannerly.crawler.store.base import StoreBusy, StoreError
-from mannerly.crawler.store.contract.hosts import HOST, LESSON, HostMemoryContract
-from mannerly.crawler.store.host_memory import Granted, Holder, HostBudget, is_private, usable
-from mannerly.crawler.store.sqlite import host_journal, known_hosts
+from mannerly.hosts import journal, open_host_memory, table
+from mannerly.hosts.base import Granted, Holder, HostBudget, is_private, usable
+from mannerly.hosts.suite import HOST, LESSON, HostMemoryContract
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mannerly.crawler.store.host_memory import HostMemory
+    from mannerly.hosts.base import HostMemory
 
 NAMES = count()
 
@@ -132,7 +131,7 @@ class TestHostFile(HostMemoryContract):
 
     def test_many_leases_are_moved_in_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Each is a transaction of its own: the holder is not kept waiting for all of them."""
-        monkeypatch.setattr(host_journal, "MANY_CLAIMED", 4)
+        monkeypatch.setattr(journal, "MANY_CLAIMED", 4)
         one = self.joined("x")
         for n in range(10):
             one.memory.claim(one.holder.id, {f"{n}.example": 0.5, f"{n}.test": 0.5}, self.now)
@@ -145,7 +144,7 @@ class TestHostFile(HostMemoryContract):
 
     def test_many_budgets_are_moved_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A lone holder that learns much does not leave all of it to the next process."""
-        monkeypatch.setattr(host_journal, "MANY_NOTED", 3)
+        monkeypatch.setattr(journal, "MANY_NOTED", 3)
         one = self.joined("x")
         counts = []
         for n in range(6):
@@ -159,8 +158,8 @@ class TestHostFile(HostMemoryContract):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Their rows are searched instead; also if there are too many only after a while."""
-        monkeypatch.setattr(host_journal, "MANY_NOTED", 0)
-        monkeypatch.setattr(known_hosts, "MOST_NAMES", 2)
+        monkeypatch.setattr(journal, "MANY_NOTED", 0)
+        monkeypatch.setattr(table, "MOST_NAMES", 2)
         one = self.joined("x")
         for n in range(5):
             one.claim(f"{n}.example")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.store import open_host_memory
-from mannerly.crawler.store.host_memory import (
+from mannerly.hosts import open_host_memory
+from mannerly.hosts.base import (
     Granted,
     Holder,
     HolderLost,

@@ -65,12 +65,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from mannerly.crawler.web.urls import without_port
+from mannerly.politeness.keys import without_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mannerly.crawler.model import Now
+    from mannerly.politeness.model import Now
     from mannerly.politeness.pace import Lesson
 
 DAY_S = 86_400.0

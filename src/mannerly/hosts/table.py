@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mannerly.crawler.store.base import StoreError
+from mannerly.database.errors import StoreError
+from mannerly.database.sqlite import Database
 
-from .database import Database
-from .host_rows import READ, WRITE, HostRow
-from .schema import HOSTS
+from .rows import HOSTS, READ, WRITE, HostRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from .database import Row
+    from mannerly.database.sqlite import Row
 
 MOST_NAMES = 50_000  # in memory: about 100 bytes each
 

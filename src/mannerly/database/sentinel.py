@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.store.fleet import StoreAway
-
 from .address import sentinel_password
+from .errors import StoreAway
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The memory of hosts in a server, for all crawls there: `HostMemory`.
 
-The rules are those of `memory_hosts`, on a copy: what a call concerns is read, changed by these
+The rules are those of `inprocess`, on a copy: what a call concerns is read, changed by these
 rules, and written back by one script if it is still as it was read (otherwise again from the
 beginning). So there is one version of the rules, and every call is atomic.
 
@@ -17,13 +17,22 @@ committed, and calls concern many hosts at once.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from mannerly.crawler.model import Now
-from mannerly.crawler.store.base import StoreBusy
-from mannerly.crawler.store.host_memory import (
+from mannerly.database.address import parse
+from mannerly.database.client import ServerConnection
+from mannerly.database.errors import StoreBusy
+from mannerly.database.hashes import hash_pieces, pairs
+from mannerly.database.ranges import Notes, decoded
+from mannerly.database.runs import KnownRuns
+from mannerly.database.scripts import assembled
+from mannerly.politeness.model import Now
+from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at run time
+
+from .base import (
     DAY_S,
     KEPT_S,
     PRIVATE_LESSON_S,
@@ -35,27 +44,21 @@ from mannerly.crawler.store.host_memory import (
     LeaseTimes,
     is_private,
 )
-from mannerly.crawler.store.memory_hosts import DatedBudget, HostData, HostLease, MemoryHosts
-from mannerly.crawler.store.ranges import Notes, decoded
-from mannerly.politeness.pace import Lesson  # noqa: TC001 - msgspec reads it at run time
-
-from .address import parse
-from .client import ValkeyServer
-from .hashes import hash_pieces, pairs
-from .keys import HOSTS
-from .packing import text_of
-from .runs import KnownRuns
+from .inprocess import DatedBudget, HostData, HostLease, MemoryHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from mannerly.crawler.store.host_memory import Claimed
+    from mannerly.database.scripts import Script
+
+    from .base import Claimed
 
 T = TypeVar("T")
 
-_BUDGETS, _LEASES, _HOLDERS, _WISHES = (HOSTS + name for name in ("b", "l", "h", "w"))
+_PREFIX = "mannerly:{hosts}:"
+_BUDGETS, _LEASES, _HOLDERS, _WISHES = (_PREFIX + name for name in ("b", "l", "h", "w"))
 _KEYS = (_BUDGETS, _LEASES, _HOLDERS, _WISHES)
-_RUNS = HOSTS + "run"
+_RUNS = _PREFIX + "run"
 _TRIES = 50  # of a change that others overtake
 _OLD_CLOCK = "server"  # the boot of stamps that earlier releases have written
 
@@ -85,13 +88,21 @@ _decode_wishes = msgspec.json.Decoder(list[str]).decode
 _NOBODY = Holder("", "", "a crawl from before the server's restart", "")
 
 
+class HostsServer(ServerConnection):
+    """A connection to a server for its memory of hosts."""
+
+    def script(self, name: str) -> Script:
+        """Return a script by its name."""
+        return _script(name)
+
+
 class ValkeyHosts:
     """A `HostMemory` in a Redis or Valkey server."""
 
     def __init__(
-        self, url: str, times: LeaseTimes | None = None, server: ValkeyServer | None = None
+        self, url: str, times: LeaseTimes | None = None, server: ServerConnection | None = None
     ) -> None:
-        self._server = server or ValkeyServer(parse(url, needs_name=False))
+        self._server = server or HostsServer(parse(url, needs_name=False))
         self.location = self._server.address.server
         self.times = times or LeaseTimes()
         self._notes = Notes()
@@ -240,7 +251,7 @@ class ValkeyHosts:
             self._notes.add(f"{self.location}: removed {name!r} from {key}: it is no text")
 
     def _data(self, kept: list[dict[str, bytes]], now: Now) -> tuple[HostData, HostData]:
-        """Return values of the server as `memory_hosts` has them, without those of no sense.
+        """Return values of the server as `inprocess` has them, without those of no sense.
 
         Their instants are on our monotonic clock. The second part has those that are sound, to
         tell what is replaced afterwards.
@@ -293,7 +304,7 @@ class ValkeyHosts:
     def _values(
         self, before: list[dict[str, bytes]], read: HostData, data: HostData, now: Now
     ) -> list[dict[str, str]]:
-        """Return values of `memory_hosts` as the server has them.
+        """Return values of `inprocess` as the server has them.
 
         What was not replaced since it was read stays as it was; what was is of this moment.
         """
@@ -303,22 +314,22 @@ class ValkeyHosts:
             {
                 host: budgets[host].decode()
                 if dated is read.budgets.get(host)
-                else text_of(_Kept(now.wall, *dated.budget[1:], stamp))
+                else _text(_Kept(now.wall, *dated.budget[1:], stamp))
                 for host, dated in data.budgets.items()
             },
             {
                 host: leases[host].decode()
                 if lease is read.leases.get(host)
-                else text_of([lease.holder, lease.gap_s, stamp if lease.freed_at else 0.0])
+                else _text([lease.holder, lease.gap_s, stamp if lease.freed_at else 0.0])
                 for host, lease in data.leases.items()
             },
             {
                 name: holders[name].decode()
                 if known is read.holders.get(name)
-                else text_of([stamp, *known[0][1:]])
+                else _text([stamp, *known[0][1:]])
                 for name, known in data.holders.items()
             },
-            {host: text_of(list(names)) for host, names in data.wishes.items()},
+            {host: _text(list(names)) for host, names in data.wishes.items()},
         ]
 
     # ------------------------------------------------------------------ tidying
@@ -359,6 +370,15 @@ class ValkeyHosts:
                     changes += (1, host, value.decode(), "")
             if changes:
                 self._server.call("hosts", _KEYS, {"changes": changes})
+
+
+@cache
+def _script(name: str) -> Script:
+    return assembled(__package__, name)
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _differences(before: list[dict[str, bytes]], after: list[dict[str, str]]) -> list[int | str]:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from mannerly.crawler.model import Now
-from mannerly.crawler.store.host_memory import (
+from mannerly.politeness.model import Now
+from mannerly.politeness.pace import Lesson
+
+from .base import (
     Granted,
     Holder,
     HolderLost,
@@ -25,10 +27,9 @@ from mannerly.crawler.store.host_memory import (
     InUse,
     LeaseTimes,
 )
-from mannerly.politeness.pace import Lesson
 
 if TYPE_CHECKING:
-    from mannerly.crawler.store.host_memory import Claimed, HostMemory
+    from .base import Claimed, HostMemory
 
 HOST = "a.example"
 GAP_S = 0.5

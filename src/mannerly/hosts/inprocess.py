@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .host_memory import (
+from .base import (
     STALE_S,
     Granted,
     HolderLost,
@@ -25,9 +25,9 @@ from .host_memory import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mannerly.crawler.model import Now
+    from mannerly.politeness.model import Now
 
-    from .host_memory import Claimed, Holder
+    from .base import Claimed, Holder
 
 
 class DatedBudget(NamedTuple):

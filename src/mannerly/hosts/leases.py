@@ -1,4 +1,4 @@
-"""The part of a process in a memory of hosts: one sign of life for all hosts that it sends to.
+"""The leases of a process: one sign of life for all hosts that it sends to.
 
     tick    a sign of life when it is due; which hosts do others want; hand over, ask again
     claim   ask for hosts, many at once
@@ -14,24 +14,43 @@ process falls silent before its leases end.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from mannerly.crawler.store.base import StoreBusy, StoreFull
-from mannerly.crawler.store.host_memory import Holder, HolderLost
+from mannerly.database.errors import StoreBusy, StoreFull
+from mannerly.hosts.base import Holder, HolderLost
 from mannerly.politeness.model import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mannerly.crawler.model import Now
-    from mannerly.crawler.store.host_memory import Claimed, HostBudget, HostMemory
-    from mannerly.politeness.model import Instant
-
-    from .host_leases import ShardLeases
+    from mannerly.hosts.base import Claimed, HostBudget, HostMemory
+    from mannerly.politeness.model import Instant, Now
 
 LOOK_S = 1.0  # between two looks at what others want
 TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
+
+
+class HeldHosts(Protocol):
+    """The hosts that a part of the process sends to: a shard of a crawl, or a program."""
+
+    def look(self, wanted: Mapping[str, int], now: Now) -> None:
+        """Start no more requests to hosts that others wait for, when their turn is over."""
+
+    def tick(self, now: Now) -> None:
+        """Hand over what is ready for it, and ask again for what is away."""
+
+    def unwritten(self, now: Now) -> list[HostBudget]:
+        """Return what was learned since the last time."""
+
+    def written(self, budgets: list[HostBudget]) -> None:
+        """These have been written."""
+
+    def last_words(self, now: Now, *, all_of_them: bool = False) -> list[HostBudget]:
+        """Return what the next holders must know, because this process ends."""
+
+    def lose_all(self, now: Now) -> None:
+        """Another process may have taken over every host."""
 
 
 class Leases:
@@ -52,18 +71,18 @@ class Leases:
         self.times = memory.times
         self.take_mended = memory.take_mended
         self._names = (crawl, name, worker)
-        self._shards: list[ShardLeases] = []
+        self._shards: list[HeldHosts] = []
         self._left_over: list[HostBudget] = []  # of removed shards, to be given back
         self._next_beat = self._next_look = NEVER
         self._holder = self._join(now)
         self.trouble: str | None = None
         self.is_resting = False  # the crawl is paused: it wants no host
 
-    def add(self, shard: ShardLeases) -> None:
+    def add(self, shard: HeldHosts) -> None:
         """Include the hosts of a shard."""
         self._shards.append(shard)
 
-    def remove(self, shard: ShardLeases, now: Now) -> None:
+    def remove(self, shard: HeldHosts, now: Now) -> None:
         """Give the hosts of a shard back: this process does not own it any more."""
         self._shards.remove(shard)
         budgets = shard.last_words(now, all_of_them=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from mannerly.crawler.store.boot import boot_id
+from .boot import boot_id
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import StoreError
+from .errors import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
