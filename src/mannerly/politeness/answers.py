@@ -46,10 +46,10 @@ class HostAnswers(HostGate):
         if headers and (not RELEVANT.isdisjoint(headers) or status in _MAY_CARRY_RETRY_AFTER):
             relevant = lowered(headers)
             retry_s = _retry_after(relevant, response)
-        if status == SUCCESS and retry_s is None and response.body_digest is None:
-            outcome = OK  # the common case of a program
-        else:
-            outcome = self._outcome_of(permit, response, retry_s, now)
+        is_usual = status == SUCCESS and retry_s is None
+        outcome = OK if is_usual else classify(response, has_retry_after=retry_s is not None)
+        if self._is_doubtful(outcome, response):
+            outcome = self._weigh(permit, outcome, response, now)
         permit.is_settled = True
         self.in_flight -= not permit.is_abandoned
         if relevant is not None:
@@ -82,28 +82,21 @@ class HostAnswers(HostGate):
 
     # ------------------------------------------------------------------ doubtful answers
 
-    def _outcome_of(
-        self, permit: Permit, response: Response, retry_s: float | None, now: Instant
-    ) -> Outcome:
-        outcome = classify(response, has_retry_after=retry_s is not None)
-        if outcome is OK and response.body_digest is not None:
-            return self._weigh(permit, outcome, response, now)
-        if outcome is NEUTRAL and response.status == FORBIDDEN:
-            return self._weigh(permit, outcome, response, now)
-        return outcome
+    def _is_doubtful(self, outcome: Outcome, response: Response) -> bool:
+        """Return whether an answer may be a refusal: a 403, or a page like one or like a row."""
+        body, stats, health = response.body_digest, self.stats, self.health
+        if outcome is not OK or body is None:
+            return outcome is NEUTRAL and response.status == FORBIDDEN
+        is_repeated = stats is not None and stats.repeats(response.url, body)
+        doubts = None if health is None else health.doubts
+        return is_repeated or (doubts is not None and doubts.knows(body))
 
     def _weigh(self, permit: Permit, outcome: Outcome, response: Response, now: Instant) -> Outcome:
         """Return what a 403 or a page like the one before is: the page's own, or a refusal."""
         health, page, body = self.health, response.url, response.body_digest
         doubts = None if health is None else health.doubts
-        if outcome is OK:
-            is_known = doubts is not None and doubts.knows(body)
-            is_repeated = self.stats is not None and self.stats.repeats(page, body)
-            if not (is_known or is_repeated):
-                return OK
-        elif now - self.last_ok_at > SUCCESS_IS_RECENT_S and (
-            doubts is None or not doubts.is_holding
-        ):
+        is_holding = doubts is not None and doubts.is_holding
+        if outcome is NEUTRAL and now - self.last_ok_at > SUCCESS_IS_RECENT_S and not is_holding:
             return NEUTRAL
         if doubts is None:
             doubts = self._ensure_health().doubts = Doubts()

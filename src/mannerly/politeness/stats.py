@@ -142,11 +142,13 @@ class HostStats:
         counts.
         """
         latest_page, latest_body, varied, in_a_row = self._pages or (page, body, 0, 0)
-        is_same = body == latest_body
+        if body != latest_body:  # as nearly always
+            self._pages = (page, body, varied + 1 if varied < VARIED else VARIED, 1)
+            return False
         is_other_page = page is None or page != latest_page
-        in_a_row = in_a_row + is_other_page if is_same else 1
-        self._pages = (page, body, min(VARIED, varied + (not is_same)), in_a_row)
-        return is_same and is_other_page and in_a_row >= IN_A_ROW and varied >= VARIED
+        in_a_row += is_other_page
+        self._pages = (page, body, varied, in_a_row)
+        return is_other_page and in_a_row >= IN_A_ROW and varied >= VARIED
 
     def errors(self, now: Instant) -> tuple[int, int]:
         """Return (failures, responses) of the window that ends now."""

@@ -123,23 +123,21 @@ class HrefMemory:
     def _note_others(
         self, spelled: dict[str, str], passed: frozenset[str], places: HrefPlaces
     ) -> None:
-        origin, folder = places
+        at_origin, in_folder = places.origin.others, places.folder.others
         for url, href in spelled.items():
-            if url in passed:
+            if href in at_origin or href in in_folder or url in passed:
                 continue
             if href[:1] == "/" or "://" in href[:8]:
-                place = origin
+                others = at_origin
             elif _is_of_folder(href):
-                place = folder
+                others = in_folder
             else:
                 continue
-            others = place.others
-            if href not in others:
-                if len(others) >= self._hrefs_per_place:
-                    self._room += _WITH_URL * len(others)
-                    others.clear()
-                others[href] = url
-                self._room -= _WITH_URL
+            if len(others) >= self._hrefs_per_place:
+                self._room += _WITH_URL * len(others)
+                others.clear()
+            others[href] = url
+            self._room -= _WITH_URL
         self._make_room()
 
     def clear(self) -> None:
