@@ -189,5 +189,5 @@ class Flights:
         host.end(kind)
         if host.pages == 0:
             self._with_pages.discard(host)
-        if host.under_way == 0:
+        if host.under_way == 0 and host.budget is None:
             self._hosts.release(host)

@@ -154,7 +154,8 @@ class HostRecords:
             counts.failures_in_a_row += 1
         elif fetched:
             counts.failures_in_a_row = 0
-        self._hosts.change(host, counts)
+        if not counts.is_changed:
+            self._hosts.change(host, counts)
 
     def put_back(self, host: Host, due: Instant) -> None:
         """Note that a URL of a host will be asked for again at an instant."""
@@ -167,7 +168,8 @@ class HostRecords:
         counts = host.counts
         assert counts is not None
         counts.requests += 1
-        self._hosts.change(host, counts)
+        if not counts.is_changed:
+            self._hosts.change(host, counts)
 
     def give_up(self, key: str, reason: str, now: Now) -> list[Host]:
         """Give up the hosts of a group, and return them.

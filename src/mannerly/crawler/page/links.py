@@ -149,9 +149,10 @@ class HrefMemory:
         """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
         at_origin, in_folder = places.origin.followed, places.folder.followed
         for href in hrefs:
-            if href[:1] == "/":
+            first = href[:1]
+            if first == "/":
                 followed = at_origin
-            elif _is_of_folder(href):
+            elif (first.isalnum() or first in _OF_FOLDER) and ":" not in href:  # `_is_of_folder`
                 followed = in_folder
             else:
                 continue
