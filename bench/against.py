@@ -53,7 +53,8 @@ def cost(source: Path, seeds: Path, directory: Path, core: int) -> tuple[float, 
     directory.mkdir()
     command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED]
     command += ["--processes", "1", "--data-dir", str(directory / "crawl")]
-    environment = {"PYTHONPATH": str(source)}
+    # Each has a memory of hosts of its own: crawls that share one wait for each other's turns.
+    environment = {"PYTHONPATH": str(source), "XDG_STATE_HOME": str(directory)}
     usage = measured(command, cores={core}, cwd=directory, environment=environment)
     return usage.cpu_s / json.loads(usage.printed)["fetched"] * 1e6, usage.peak_mb
 
