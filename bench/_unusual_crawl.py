@@ -16,6 +16,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import virtual.store  # noqa: F401 - it makes crawls in memory known
+
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.web.choices import ScopeMode

@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+from virtual.store.memory import MemoryStore
+
 from mannerly.crawler.model import Candidate, Entry, HostRecord, PageRecord
 from mannerly.crawler.store.base import Batch, ShardOptions, ShardStore
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Measure how much of a hidden limit each strategy uses, and how many refusals that costs.
 
-There are two sets of servers in `mannerly.simulation.tuning`. The set that constants were tuned on
+There are two sets of servers in `bench.tuning`. The set that constants were tuned on
 is run for our strategies and for those of other projects; the set with weak spots and unseen limits
 for ours only. The third, `bench.families`, is run with the default settings. Figures are means over
 seeds.
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bench.families import FAMILIES, OTHERS, Trial
 from bench.rivals import RIVALS
+from bench.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
 from mannerly.politeness import Settings
 from mannerly.simulation import parse_server, run_many
-from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

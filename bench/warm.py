@@ -21,8 +21,8 @@ import urllib.request
 from math import exp
 from typing import TYPE_CHECKING
 
+from bench.web.slow_site import UNCACHED, SlowSite
 from mannerly.crawler.settings import CrawlSettings, warming
-from mannerly.demo.slow_site import UNCACHED, SlowSite
 from mannerly.politeness import Settings
 from mannerly.simulation import run as simulate
 from mannerly.simulation.servers import NO_HEADERS, LatencyKnee

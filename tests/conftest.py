@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import virtual.store  # noqa: F401 - it makes crawls in memory known
 from hypothesis import settings
 
 if TYPE_CHECKING:

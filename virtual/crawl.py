@@ -28,7 +28,6 @@ from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.fleet import Rhythm
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.scope import Scope
 from mannerly.crawler.web.seeds import seed_candidates
@@ -36,6 +35,7 @@ from mannerly.hosts import open_host_memory
 from mannerly.hosts.leases import Leases
 from mannerly.simulation.servers import EPOCH
 from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.store.memory import MemoryStore
 
 from .servers import Faults, Servers
 from .web import place_of

@@ -12,13 +12,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from bench.web.slow_site import SlowSite
 from tests.harness.waiting import eventually
 from tests.report.links_site import two_servers
 from tests.report.site import Planted, html, served
 from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites
-from mannerly.demo.slow_site import SlowSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

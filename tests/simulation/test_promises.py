@@ -12,18 +12,18 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
+from bench.tuning import (
+    REACHABLE_SERVERS,
+    TUNING_SERVERS,
+    UNSEEN_SERVERS,
+    tuning_settings,
+)
 
 from mannerly.politeness import Politeness, Settings
 from mannerly.politeness.memory.base import Remembered
 from mannerly.politeness.pace import Lesson
 from mannerly.simulation import parse_server, run
 from mannerly.simulation.run import HOST
-from mannerly.simulation.tuning import (
-    REACHABLE_SERVERS,
-    TUNING_SERVERS,
-    UNSEEN_SERVERS,
-    tuning_settings,
-)
 
 if TYPE_CHECKING:
     from mannerly.simulation import Result

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from bench.tuning import TUNING_SERVERS, UNSEEN_SERVERS
 
 from mannerly.simulation import SpecError, parse_server
 from mannerly.simulation.outages import Noise, Outage, Pauses
@@ -14,7 +15,6 @@ from mannerly.simulation.servers import (
     TokenBucket,
 )
 from mannerly.simulation.spec import grammar
-from mannerly.simulation.tuning import TUNING_SERVERS, UNSEEN_SERVERS
 
 
 class OwnServer:

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bench.web.slow_site import UNCACHED, SlowSite
 from tests.harness.commands import run_at
 from tests.warming.site_of_a_cache import cache
 
 import mannerly
-from mannerly.demo.slow_site import UNCACHED, SlowSite
 
 if TYPE_CHECKING:
     from pathlib import Path

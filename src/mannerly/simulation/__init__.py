@@ -11,7 +11,6 @@ run             one host in virtual time: core against server
 audit           counts broken promises during a run
 result          the figures of a run
 chart, svg      the run as a picture, in the terminal or as SVG
-tuning          the servers that strategies are tuned and judged on
 """
 
 from __future__ import annotations

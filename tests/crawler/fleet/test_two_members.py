@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from virtual.store import memory_fleet
+from virtual.store.memory_crawl import crawls
+from virtual.store.memory_fleet import SharedMemoryCrawl
 
 from mannerly.crawler.control import Stop
 from mannerly.crawler.runtime import fleet_worker
@@ -18,11 +21,9 @@ from mannerly.crawler.runtime.ending import Ending, StopSwitch
 from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store import create_crawl, memory_fleet, open_crawl, wipe
+from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import ShardOptions, StoreInUse, WorkerCard
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
-from mannerly.crawler.store.memory_crawl import crawls
-from mannerly.crawler.store.memory_fleet import SharedMemoryCrawl
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.politeness import Settings

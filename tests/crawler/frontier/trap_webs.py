@@ -18,8 +18,7 @@ from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
     from virtual.fetcher import FakeReply
-
-    from mannerly.crawler.store.memory import MemoryStore
+    from virtual.store.memory import MemoryStore
 
 PAGES = 300
 FAST = Settings(strategy="fixed", delay_s=0.001, max_rate="unlimited", max_concurrency=8, seed=1)

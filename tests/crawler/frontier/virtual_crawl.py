@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.events import Event, Events
 from mannerly.crawler.frontier.sharding import Sharding
@@ -14,7 +15,6 @@ from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.shard.shard import Shard
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.seeds import seed_candidates
 
 if TYPE_CHECKING:

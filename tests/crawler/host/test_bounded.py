@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.crawler.shard.shard_world import EPOCH_S, brisk
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.events import Events
 from mannerly.crawler.frontier import first_contacts
@@ -17,7 +18,6 @@ from mannerly.crawler.model import Candidate, Entry, Fetched, Now
 from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Batch, Committed
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Settings
 

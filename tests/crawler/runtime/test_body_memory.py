@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from tests.crawler.runtime.test_manners import Timepiece
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.events import Events
 from mannerly.crawler.fetch.body_memory import BodyMemory
@@ -23,7 +24,6 @@ from mannerly.crawler.runtime.offload import Offload
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.politeness import Settings
 

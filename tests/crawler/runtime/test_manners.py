@@ -16,6 +16,7 @@ import pytest
 from tests.crawler.runtime.harness import kept
 from virtual.fetcher import FakeFetcher, VirtualClock
 from virtual.fetcher import FakeReply as Reply
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.events import Events
@@ -28,7 +29,6 @@ from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.demo import (
     DemoWeb,

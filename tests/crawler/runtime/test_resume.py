@@ -15,6 +15,7 @@ import pytest
 from tests.crawler.runtime.harness import modest, page_requests, real_pages
 from virtual.fetcher import FakeFetcher, VirtualClock
 from virtual.fetcher import FakeReply as Reply
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.events import Events
@@ -27,7 +28,6 @@ from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest, StoreFull
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.seeds import moved_seeds, seed_candidates
 from mannerly.demo import DemoWeb, by_host, plain_sites, robots_fetches

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.test_body_memory import LINKS, engine_for
 from tests.exports.stored_example import PAGES
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.page.long_work import BIG_BYTES
@@ -16,7 +17,6 @@ from mannerly.crawler.runtime.delivery import Delivery
 from mannerly.crawler.runtime.offload import Offload
 from mannerly.crawler.store.base import Earlier
 from mannerly.crawler.store.fleet import StoreAway
-from mannerly.crawler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from virtual.store.memory import MemoryStore
+
 from mannerly.crawler.events import Event, Events, Watched
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.host.inflight import flight_of
@@ -12,7 +14,6 @@ from mannerly.crawler.page.links import LinkRules
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.stats_fold import StatsFold
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.seeds import seed_candidates
 from mannerly.hosts import open_host_memory

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.host.records import HostRecords
 from mannerly.crawler.host.remembering import LONGEST_UNSURE_S
 from mannerly.crawler.model import Candidate, HostRecord, Now
 from mannerly.crawler.store.base import Batch
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness import Grant, Politeness, Reason, Refuse, Response, Settings
 from mannerly.politeness.breaker import BreakerState
 

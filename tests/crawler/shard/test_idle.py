@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.crawler.shard.shard_world import ShardWorld
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.contract.values import START, candidate, enter
-from mannerly.crawler.store.memory import MemoryStore
 
 PAGE = "https://a.example/"
 

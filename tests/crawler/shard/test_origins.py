@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk, flight_of
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler import events as told
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import PASSING, Entry, HostRecord, LocalError, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.politeness.model import ErrorKind
 
 A = "https://a.example"

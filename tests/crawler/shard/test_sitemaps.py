@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler import events as told
 from mannerly.crawler.host.hosts import Hosts
@@ -12,7 +13,6 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, Entry, RobotsRequest
 from mannerly.crawler.shard.lists import SLICE
 from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.priority import is_held_back, placed, priority, sitemap_turn
 from mannerly.crawler.web.seeds import sitemap, usual_sitemaps

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests.crawler.store.store_crawl import SHARDS
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import Batch, StoreError
 from mannerly.crawler.store.contract import START, candidate, page
-from mannerly.crawler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from mannerly.crawler.store.base import ShardStore

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from virtual.store.memory_crawl import MemoryCrawl
 
 from mannerly.crawler.store import SCHEMES, create_crawl, exists, name_of, open_crawl, wipe
 from mannerly.crawler.store.base import StoreError, StoreMissing
 from mannerly.crawler.store.contract import new_manifest
-from mannerly.crawler.store.memory_crawl import MemoryCrawl
 from mannerly.crawler.store.sqlite.crawl import SqliteCrawl
 from mannerly.service import beside
 

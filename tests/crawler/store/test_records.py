@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.kinds import Kind
@@ -15,7 +16,6 @@ from mannerly.crawler.model import ArchivePlace, Entry, ListedPage, PageItems, S
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.contract import candidate, enter, page
 from mannerly.crawler.store.element_streams import packed
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.records.frames import ElementsFrame, LogDamaged, RecordedFrame, pack
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent, RecordWriter

@@ -15,10 +15,10 @@ import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.store_crawl import PAGES, crawl, create_stores, link, opened, state
 from tests.crawler.store.store_disk import FailingDisk
+from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.store.base import Batch, ShardOptions, ShardStore, StoreError, StoreFull
 from mannerly.crawler.store.contract import candidate, offer, page
-from mannerly.crawler.store.memory import MemoryStore
 from mannerly.crawler.store.sqlite.shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
+from virtual.store.memory import MemoryStore
+from virtual.store.memory_reader import MemoryReader, ShardData
+
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
-from mannerly.crawler.store.memory import MemoryStore
-from mannerly.crawler.store.memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,9 @@
     contract    the test suite that every implementation passes
     sqlite      a crawl in a directory of SQLite files
     valkey      a crawl in a Redis or Valkey server; records: its page records, in files
-    memory      a shard in this process; memory_crawl: a crawl of them
 
 A crawl is named by its *location*: a path (a directory of SQLite files), or `SCHEME:REST` for a
-store of another kind, such as `memory:NAME` or `redis://HOST:PORT/DB#NAME`. The functions here take
+store of another kind, such as `redis://HOST:PORT/DB#NAME`. The functions here take
 any location:
 
     crawl = create_crawl("crawl-example", Manifest.new(seeds=[…], settings={}, shards=4, …))
@@ -63,11 +62,7 @@ __all__ = [
 
 OLDEST_SQLITE = (3, 51, 3)  # older ones have known faults
 
-SCHEMES = {
-    "memory": "mannerly.crawler.store.memory_crawl:MemoryCrawl",
-    "memory+shared": "mannerly.crawler.store.memory_fleet:SharedMemoryCrawl",
-    **dict.fromkeys(SERVERS, "mannerly.crawler.store.valkey.crawl:ValkeyCrawl"),
-}
+SCHEMES = dict.fromkeys(SERVERS, "mannerly.crawler.store.valkey.crawl:ValkeyCrawl")
 """By scheme: the module and the class of the implementation."""
 
 _DIRECTORY = "mannerly.crawler.store.sqlite.crawl:SqliteCrawl"

@@ -12,10 +12,8 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.control import is_for_shards
-from mannerly.politeness.clock import MonotonicClock
-
-from .base import StoreError, StoreInUse
-from .fleet import (
+from mannerly.crawler.store.base import StoreError, StoreInUse
+from mannerly.crawler.store.fleet import (
     SHARED,
     CrawlGone,
     FleetFigures,
@@ -23,7 +21,9 @@ from .fleet import (
     StoreAway,
     Unclaimed,
 )
-from .fleet_times import LEASE_S, MARGIN_S
+from mannerly.crawler.store.fleet_times import LEASE_S, MARGIN_S
+from mannerly.politeness.clock import MonotonicClock
+
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
@@ -32,9 +32,15 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Entry
+    from mannerly.crawler.store.base import (
+        Batch,
+        BroughtBack,
+        Committed,
+        ShardOptions,
+        ShardStore,
+        WorkerCard,
+    )
     from mannerly.politeness.model import Instant
-
-    from .base import Batch, BroughtBack, Committed, ShardOptions, ShardStore, WorkerCard
 
 
 class LeaseClock(Protocol):

@@ -20,8 +20,7 @@ from mannerly.crawler.model import (
     is_failed,
     is_given_up,
 )
-
-from .base import (
+from mannerly.crawler.store.base import (
     Batch,
     BroughtBack,
     Committed,
@@ -29,7 +28,8 @@ from .base import (
     by_shard,
     check_recipients,
 )
-from .lastmod import said_again, spares_request, unchanged
+from mannerly.crawler.store.lastmod import said_again, spares_request, unchanged
+
 from .memory_reader import Asked, MemoryReader, ShardData
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from .base import StoreError, StoreInUse, StoreMissing
+from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
+
 from .memory import MemoryStore
 from .memory_reader import MemoryReader, ShardData
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
+    from mannerly.crawler.store.base import Batch, Committed, Manifest, ShardOptions, WorkerCard
+    from mannerly.crawler.store.fleet import Fleet
 
-    from .base import Batch, Committed, Manifest, ShardOptions, WorkerCard
-    from .fleet import Fleet
     from .memory import Inboxes
 
 

@@ -20,15 +20,15 @@ from mannerly.crawler.model import (
     Skipped,
     Traffic,
 )
-
-from .base import Counts, Earlier, Extra, ShardReader
-from .lastmod import as_read
+from mannerly.crawler.store.base import Counts, Earlier, Extra, ShardReader
+from mannerly.crawler.store.lastmod import as_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .base import Stored
-    from .lastmod import SitemapSays
+    from mannerly.crawler.store.base import Stored
+    from mannerly.crawler.store.lastmod import SitemapSays
+
     from .memory import MemoryStore
 
 _in_order = attrgetter("priority", "seq")
