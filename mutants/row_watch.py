@@ -36,7 +36,7 @@ WATCH = (
     Mutant(
         "take a wildcard of a certificate for a host",
         "H4",
-        "crawler/web/sources.py",
+        "crawler/web/seeds.py",
         '            if "*" not in name and "@" not in name:\n',
         '            if "@" not in name:\n                name = name.removeprefix("*.")\n',
         ("crawler/web/test_sources.py::test_certificates_name_hosts_and_wildcards_are_none",),

@@ -92,7 +92,7 @@ SERVED = (
     Mutant(
         "let any user of the machine steer a crawl",
         "S18",
-        "cli/live_page.py",
+        "cli/watchers.py",
         "                token=_token(),\n",
         "                token=None if is_loopback(host) else _token(),\n",
         ("hostile/test_service.py::test_page_of_a_crawl_obeys_its_operator_alone",),

@@ -309,7 +309,7 @@ WHOLE = (
     Mutant(
         "write one record twice",
         "P3",
-        "exports/jsonl.py",
+        "exports/rows.py",
         "    for row in rows:\n",
         "    for row in (each for every in rows for each in (every, every)):\n",
         (

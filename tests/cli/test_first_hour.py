@@ -11,8 +11,8 @@ from tests.harness.commands import invoke
 
 import mannerly
 from mannerly.cli import installation
-from mannerly.cli.data_dir import default_location
 from mannerly.cli.seeds import read_sources
+from mannerly.cli.stored import default_location
 from mannerly.crawler.fetch import libcurl
 
 PAGES = routes({"/": answer(b"<title>Home</title>", "200 OK", "Content-Type: text/html")})

@@ -12,8 +12,7 @@ from tests.crawler.fetch.raw_server import RawServer, answer, routes
 from tests.harness.commands import run_at
 from tests.harness.programs import program
 
-from mannerly.cli.metrics_file import MetricsFile
-from mannerly.cli.watchers import together
+from mannerly.cli.watchers import MetricsFile, together
 from mannerly.crawler.events import HostWaits
 from mannerly.crawler.runtime.news import Told
 from mannerly.crawler.stats import Stats

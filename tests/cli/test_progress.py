@@ -11,7 +11,6 @@ from tests.crawler.views import a_view, a_wait
 
 from mannerly.cli.block import block
 from mannerly.cli.event_log import ORDINARY, EventLog
-from mannerly.cli.figures import many, rate, size, span
 from mannerly.cli.look import Look
 from mannerly.cli.progress import Progress
 from mannerly.cli.summary import Ended, summary
@@ -23,6 +22,7 @@ from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.news import Told
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
+from mannerly.crawler.web.words import many, rate, size, span
 from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
 from mannerly.live.sentence import doing
 from mannerly.politeness import events as polite

@@ -25,7 +25,7 @@ from mannerly.cli.seeds import SeedError, read_seeds
 from mannerly.cli.terminal import json_escaped, plain
 from mannerly.crawler.options.option import ProjectUse
 from mannerly.crawler.options.table import OPTIONS
-from mannerly.exports.jsonl import write_jsonl
+from mannerly.exports.rows import write_jsonl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

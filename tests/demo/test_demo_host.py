@@ -12,8 +12,8 @@ import pytest
 from mannerly.demo import Feature, RobotsFile, Site, SitemapKind
 from mannerly.demo.host import DemoHost
 from mannerly.demo.pages import WebMap
-from mannerly.demo.reply import SiteReply
 from mannerly.demo.traps import BOMB_BYTES
+from mannerly.demo.wire import SiteReply
 
 ORIGIN = "http://127.0.0.2:8000"
 WEB = WebMap((ORIGIN, "http://127.0.0.3:8000"), own=0, canary="127.0.0.1:9999")

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import gzip
 
-from mannerly.demo.reply import SiteReply, Stream
-from mannerly.demo.wire import build, chunk, parse_head
+from mannerly.demo.wire import SiteReply, Stream, build, chunk, parse_head
 
 
 def test_head_is_read_for_what_matters() -> None:

@@ -18,8 +18,7 @@ from tests.exports.archive_site import ANSWERS, ROBOTS, archive_site
 
 from mannerly.crawler.crawl import Crawl
 from mannerly.exports import ExportError, export
-from mannerly.exports.archive import ValidSegment
-from mannerly.exports.cdxj import index_lines
+from mannerly.exports.archive import ValidSegment, index_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

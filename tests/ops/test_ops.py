@@ -17,8 +17,8 @@ from tests.harness.programs import program
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.stats import Latencies, Stats
 from mannerly.crawler.store.fleet import FleetFigures
+from mannerly.live.meter import LimitUse
 from mannerly.service.background import TaskHealth
-from mannerly.service.limit_use import LimitUse
 from mannerly.service.metrics import Reading, metrics_text
 
 if TYPE_CHECKING:

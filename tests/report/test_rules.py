@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mannerly.cli.fail_on import HELP
+from mannerly.cli.report import HELP
 from mannerly.report import RuleError, parse_rule
 from mannerly.report.findings import Numbers
 from mannerly.report.proof import Totals

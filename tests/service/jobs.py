@@ -10,9 +10,16 @@ from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.store.base import StoreFull
 from mannerly.service.jobs.book import JobBook
-from mannerly.service.jobs.model import JobEnd, JobOrder, JobReport, NewJob, StopJob, new_job
+from mannerly.service.jobs.model import (
+    JobEnd,
+    JobOrder,
+    JobReport,
+    NewJob,
+    StopJob,
+    new_job,
+    next_due,
+)
 from mannerly.service.jobs.runner import JobRunner
-from mannerly.service.jobs.schedule import next_due
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

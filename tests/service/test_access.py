@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from mannerly.service.access import MAX_BODY, Access
-from mannerly.service.problems import Problem
+from mannerly.service.operations import Problem
 
 TOKEN = "a-long-secret"
 JSON = ("content-type", "application/json")

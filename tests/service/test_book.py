@@ -14,7 +14,7 @@ from mannerly.crawler.settings import CrawlSettings
 from mannerly.service.jobs.model import JobEnd, JobRun, NewJob
 from mannerly.service.jobs.states import JobEvent, JobState
 from mannerly.service.jobs_api import JobsApi
-from mannerly.service.problems import Problem
+from mannerly.service.operations import Problem
 from mannerly.service.service import Service
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from tests.harness.programs import program
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.stats import Latencies, Stats
 from mannerly.crawler.store.fleet import FleetFigures
-from mannerly.live.meter import Limits, limits_of
-from mannerly.service.limit_use import LimitUse, added_up, limit_uses
+from mannerly.live.meter import Limits, LimitUse, added_up, limit_uses, limits_of
 from mannerly.service.metrics import Reading, metrics_text
 
 

@@ -9,8 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from mannerly.service.jobs_api import NewSeeds
-from mannerly.service.operations import decoded
-from mannerly.service.problems import Problem
+from mannerly.service.operations import Problem, decoded
 
 
 @pytest.mark.parametrize(

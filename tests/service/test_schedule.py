@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mannerly.service.jobs.schedule import ScheduleError, next_due
+from mannerly.service.jobs.model import ScheduleError, next_due
 
 
 def test_next_instant_is_in_local_time() -> None:

@@ -1,8 +1,8 @@
-"""The command `mannerly`: one module per subcommand, for parsing and printing only.
+"""The command `mannerly`: its subcommands, for parsing and printing only.
 
     config               the values of all options: command line, environment, files
     crawl, resume, retry run a crawl; then exports, summary (endings) and exit code
-    progress, logs       the live line or log lines while a crawl runs
+    progress, event_log  the live line or log lines while a crawl runs
     stored, steer        open a stored crawl, to look at it or to steer it
     terminal             print crawled text safely; print errors
     command_line         commands made of functions; help, completion: groups, topics, shells
@@ -22,21 +22,18 @@ from .check import check
 from .command_line import Command
 from .crawl import EXAMPLES, crawl
 from .demo import demo
-from .doctor import doctor
-from .explain import explain
+from .doctor import doctor, wipe
 from .export import export
-from .recrawl import recrawl
 from .report import report
-from .resume import resume
+from .resume import recrawl, resume
 from .retry import retry
 from .serve import serve
 from .simulate import simulate
-from .status import status
+from .status import explain, status
 from .terminal import note
 from .warm import EXAMPLES as WARM_EXAMPLES
 from .warm import warm
 from .watch import watch
-from .wipe import wipe
 
 _EXAMPLES = """\
 Examples:
@@ -141,8 +138,8 @@ def main() -> None:
         note("mannerly: aborted")
         sys.exit(1)
     except click.ClickException as error:
+        from .help import usage_words
         from .look import error_look
-        from .usage import usage_words
 
         note(error_look().spelled(usage_words(error)))
         sys.exit(error.exit_code)

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.inspection.host_words import state_words
+from mannerly.crawler.web.words import many, size, span
 from mannerly.live.meter import CrawlState
 from mannerly.live.sentence import ahead, doing
 
-from .figures import many, size, span
-from .host_words import GLYPHS, next_back
+from .host_table import GLYPHS, next_back
 from .look import Tone, short_host, width
 from .steer import continue_command
 from .terminal import safe_term

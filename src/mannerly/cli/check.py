@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+
+from mannerly.crawler.options.declared import CHECKING
 
 from .command_line import (
     Argument,
@@ -22,8 +23,8 @@ from .command_line import (
 )
 from .config import ConfigError, resolve
 from .crawl import RunPlan, carry_out, prepare, print_summary
-from .data_dir import named_or_temporary
-from .fail_on import broken_rules
+from .report import broken_rules
+from .stored import named_or_temporary
 from .terminal import failing_clearly, note, print_json, safe_term, show
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _FOUND = 1  # the exit code
 
 
 OPTIONS = OptionsOfCrawl(
-    left_out=("links", "anchors", "verbose"),  # a check decides them itself
+    left_out=(*CHECKING, "verbose"),  # a check decides them itself
     helps={  # it writes other files than a crawl
         "output": "Also write what is broken to a file: .html (the whole report), .csv or .json; "
         "repeatable.",
@@ -66,7 +67,7 @@ def check(
     """
     with failing_clearly(), named_or_temporary(options, "check") as location:
         outputs = _outputs(options.pop("output", []))
-        options |= {"data_dir": location, "links": True, "anchors": True}
+        options |= {"data_dir": location, **CHECKING}
         configuration = resolve(options, environment=os.environ, directory=Path.cwd())
         plan = prepare(urls or [], configuration)
         _end_if_stopped(plan, carry_out(plan, fresh=bool(configuration.value("fresh"))))
@@ -105,10 +106,12 @@ def _check_links(plan: RunPlan, outputs: list[Path]) -> int:
 
 
 def _second_run(plan: RunPlan) -> RunPlan:
-    """Return the plan for the links: one request to a host at a time."""
-    pace = replace(plan.settings.politeness, max_concurrency=1)
-    settings = replace(plan.settings, politeness=pace, max_urls=None)
-    return plan._replace(settings=settings, seeds=[], is_resumed=True, notices=[])
+    """Return the plan for the links."""
+    from mannerly.crawler.settings import checking_links
+
+    return plan._replace(
+        settings=checking_links(plan.settings), seeds=[], is_resumed=True, notices=[]
+    )
 
 
 def _end_if_stopped(plan: RunPlan, result: CrawlResult) -> None:
@@ -190,7 +193,7 @@ def _sources(broken: Broken) -> Iterator[str]:
 
 
 def _summarise(checked: Checked) -> None:
-    from .figures import many
+    from mannerly.crawler.web.words import many
 
     pages, links = many(checked.pages, "page"), many(checked.links, "other link")
     found = many(len(checked.broken), "link") if checked.broken else "No link"

@@ -68,6 +68,7 @@ class OptionsOfCrawl(NamedTuple):
     left_out: tuple[str, ...] = ()
     only: tuple[str, ...] = ()  # empty: all others
     helps: Mapping[str, str] = {}  # where an option means something else
+    defaults: Mapping[str, Any] = {}  # where they are others
 
     @property
     def groups(self) -> dict[str, list[Option]]:
@@ -76,12 +77,17 @@ class OptionsOfCrawl(NamedTuple):
 
         return {
             title: [
-                each
+                self._here(each)
                 for each in options
                 if each.name not in self.left_out and (not self.only or each.name in self.only)
             ]
             for title, options in GROUPS.items()
         }
+
+    def _here(self, option: Option) -> Option:
+        if option.name not in self.defaults:
+            return option
+        return option._replace(default=self.defaults[option.name], default_words="")
 
 
 class _Parameter(NamedTuple):
@@ -204,7 +210,7 @@ class Command(GroupedCommand):
                 for option in options
             ]
         if self._names_crawl:
-            from .in_server import server_options
+            from .shared import server_options
 
             taken = {each.name for each in made}
             made += [
@@ -245,7 +251,7 @@ class Command(GroupedCommand):
                 arguments[name] = _converted(found.get(each.declared.name, default), each.type)
         crawl = [name for name in self._parameters if name not in arguments]
         if self._names_crawl and arguments["location"] is not None:
-            from .in_server import located, server_options
+            from .shared import located, server_options
 
             names = [option.name for option in server_options()]
             of_server = {name: given.pop(name) for name in names if name in given}

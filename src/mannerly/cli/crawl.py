@@ -29,9 +29,9 @@ from mannerly.crawler.options.values import printable
 from . import shared
 from .command_line import Argument, GivenOptions, OptionsOfCrawl
 from .config import ConfigError, resolve
-from .data_dir import default_location
-from .fail_on import BROKEN_RULE, read_rules, rules_broken_by
-from .outputs import check_function, check_outputs, content_of, for_outputs
+from .export import check_function, check_outputs, content_of, for_outputs
+from .report import BROKEN_RULE, read_rules, rules_broken_by
+from .stored import default_location
 from .terminal import USAGE, fail, failing_clearly, note, print_json, safe_term
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from mannerly.report import FailRule
 
     from .config import Configuration
-    from .live_page import LivePage
-    from .metrics_file import MetricsFile
     from .progress import Progress
+    from .watchers import LivePage, MetricsFile
 
 # Options that decide which URLs are fetched. They are fixed when a crawl begins.
 KEPT = tuple(name for name, option in OPTIONS.items() if option.is_fixed)
@@ -300,7 +299,7 @@ def _dashboard(plan: RunPlan) -> AbstractContextManager[LivePage | None]:
     place = plan.configuration.value("dashboard")
     if place is None:
         return nullcontext()
-    from .live_page import LivePage
+    from .watchers import LivePage
 
     return LivePage(str(place), plan.location, _limits(plan))
 
@@ -311,7 +310,7 @@ def _metrics(plan: RunPlan) -> AbstractContextManager[MetricsFile | None]:
     path = configuration.value("metrics_file")
     if path is None:
         return nullcontext()
-    from .metrics_file import MetricsFile
+    from .watchers import MetricsFile
 
     return MetricsFile(
         Path(str(path)),
@@ -374,7 +373,7 @@ def _report(
     if configuration.value("quiet"):
         return
     if configuration.value("log_format") == "json":
-        from .logs import log
+        from .event_log import log
 
         log("json", "Ended", **said)
         return

@@ -1,10 +1,12 @@
-"""`mannerly doctor`: say whether a crawl's state is sound, and repair what can be repaired.
+"""`mannerly doctor|wipe`: check and repair the state of a crawl, or delete a crawl.
 
-Without a directory it says what this installation can do, and what it lacks.
+Without a directory `doctor` says what this installation can do, and what it lacks. `wipe` deletes
+only files that mannerly wrote.
 """
 
 from __future__ import annotations
 
+import sys
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -13,8 +15,8 @@ import click
 from mannerly.crawler.options.option import declaration
 
 from .command_line import Argument
-from .stored import require_crawl
-from .terminal import STATE, fail, failing_clearly, note, print_json, safe_term, show, table
+from .stored import Location, require_crawl
+from .terminal import STATE, fail, failing_clearly, note, plain, print_json, safe_term, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,3 +145,27 @@ def _show(found: Sequence[_Finding], *, sound: str, unfit: str, as_json: bool) -
         raise click.exceptions.Exit(1)
     if not as_json:
         note(sound)
+
+
+def wipe(
+    location: Location,
+    *,
+    yes: Annotated[
+        bool, declaration("Do not ask for confirmation.", short="-y", is_order=True)
+    ] = False,
+) -> None:
+    """Delete a crawl and all its records."""
+    from mannerly.crawler.store import wipe as remove
+
+    with failing_clearly():
+        require_crawl(location)
+    if not yes:
+        if not sys.stdin.isatty():
+            fail(f"deleting {location} cannot be undone: add --yes to confirm")
+        if not click.confirm(
+            plain(f"Delete the crawl in {location}? This cannot be undone."), err=True
+        ):
+            raise click.exceptions.Exit(1)
+    with failing_clearly():
+        remove(location)
+    note(f"Deleted {location}")

@@ -1,4 +1,4 @@
-"""A table of hosts: what each does or waits for, its pace and limit, its queue.
+"""A table of hosts: what each does or waits for, its pace and limit, its queue; glyphs of states.
 
 The same in the live view (key h), in `hosts` and in `watch`. With 116 columns and more it says
 what each host waits for. Numbers are aligned right; a host name is cut in the middle.
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, LimitedBy
 from mannerly.crawler.inspection.host_words import cause, state_words
+from mannerly.crawler.web.words import span
 
-from .figures import span
-from .host_words import GLYPHS
-from .look import short_host, width
+from .look import Tone, short_host, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +20,28 @@ if TYPE_CHECKING:
     from mannerly.crawler.host_view import HostView
 
     from .look import Line, Look
+
+
+# In the order in which they are shown.
+GLYPHS: dict[HostStatus, tuple[str, Tone]] = {
+    HostStatus.FETCHING: ("●", Tone.GOING),
+    HostStatus.ASKED_TO_WAIT: ("○", Tone.WAITING),
+    HostStatus.BACKING_OFF: ("◆", Tone.REFUSED),
+    HostStatus.SHARED: ("⇄", Tone.WAITING),
+    HostStatus.PAUSED: ("‖", Tone.PLAIN),
+    HostStatus.WAITING: ("□", Tone.PLAIN),
+    HostStatus.GIVEN_UP: ("×", Tone.REFUSED),
+    HostStatus.DONE: ("✓", Tone.DONE),
+}
+_HOST = 34  # columns of a host in a sentence
+
+
+def next_back(host: HostView, *, with_cause: bool = True) -> Line:
+    """Return who comes back, when, and why it is waited for."""
+    said = f" {short_host(host.host, _HOST)} in {span(host.next_in_s or 0.0)}"
+    why = cause(host) if with_cause else ""
+    return [GLYPHS[host.state], f"{said} ({why})" if why else said]
+
 
 _NARROW = (("Next", 13), ("Pace", 7), ("Limit", 8), ("Queue", 9), ("Refused", 9))
 _STATE, _WHY = 13, 19

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from mannerly.crawler.options.option import declaration
-from mannerly.crawler.web.words import without_userinfo
+from mannerly.crawler.web.words import many, span, without_userinfo
 
 from .command_line import Argument
-from .figures import many, span
 from .look import look_at
 from .steer import host_resume_command, pace
 from .stored import Location, opened, when

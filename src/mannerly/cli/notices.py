@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.options.option import ProjectUse
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import nearest, printable
+from mannerly.crawler.web.words import many, span
 
 from .config import ConfigError
 from .endings import resume_command
-from .figures import many, span
-from .logs import log
+from .event_log import log
 from .look import error_look
 from .terminal import note, safe_term
 

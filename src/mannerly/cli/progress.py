@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from mannerly.live.meter import CrawlState, Limits, Live, Meter, log_fields
 
-from .event_log import ORDINARY, EventLog
-from .logs import line_of
+from .event_log import ORDINARY, EventLog, line_of
 from .look import error_look
 from .terminal import note
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 from mannerly.crawler.options.option import declaration
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError
+from mannerly.crawler.web.words import many
 
 from .command_line import GivenOptions, OptionsOfCrawl
 from .endings import resume_command
-from .figures import many
 from .stored import Location, opened
 from .terminal import failing_clearly, note, safe_term
 

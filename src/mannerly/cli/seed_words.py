@@ -6,8 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.options.table import OPTIONS
+from mannerly.crawler.web.words import many
 
-from .figures import many
 from .look import width, wrapped
 from .terminal import safe_term
 

@@ -1,4 +1,8 @@
-"""Crawls in a Redis or Valkey server, for `mannerly crawl`: create or join with the same command.
+"""Crawls in a Redis or Valkey server: create, join, or look at one.
+
+`mannerly crawl` creates or joins with the same command. A command that takes the directory of a
+crawl takes one in a server, too (`mannerly status redis://HOST:PORT/DB --crawl NAME`): the argument
+becomes the location of the crawl before the command sees it (`command_line`).
 
 The options of the crawl are kept when it is created: another value is an error that names both.
 `OF_MACHINE` lists those that every machine has for itself.
@@ -15,17 +19,18 @@ import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from mannerly.crawler.options.option import Option, ValueKind
 from mannerly.crawler.options.table import CHANGEABLE, OPTIONS
-from mannerly.crawler.options.values import printable
+from mannerly.crawler.options.values import OptionError, printable
 
 from .config import ConfigError
 from .terminal import fail, note, safe_term
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mannerly.crawler.runtime.membership import Membership
     from mannerly.crawler.settings import CrawlSettings
@@ -57,10 +62,10 @@ def prepare_shared(
 
     from . import notices
     from .crawl import RunPlan, check_start
-    from .fail_on import read_rules
-    from .outputs import check_function, check_outputs, for_outputs
+    from .export import check_function, check_outputs, for_outputs
+    from .report import read_rules
 
-    location = located(configuration, server, seeds)
+    location = location_of(configuration, server, seeds)
     member = membership(configuration, location)
     check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
@@ -153,7 +158,7 @@ def export_secrets(*, password_file: object, is_insecure: bool) -> None:
         os.environ[OPTIONS["insecure_redis"].variable] = "1"
 
 
-def located(configuration: Configuration, url: str, seeds: list[str]) -> str:
+def location_of(configuration: Configuration, url: str, seeds: list[str]) -> str:
     """Return the location of the crawl: its name is given, or follows from the first seed."""
     from mannerly.crawler.store import in_server
     from mannerly.crawler.web.urls import host_key_of
@@ -256,3 +261,51 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
 def _shown(name: str, value: object) -> str:
     text = printable(name, value)
     return "not set" if text in (None, [], ()) else safe_term(str(text))
+
+
+_HELPS = {
+    "crawl": "With a server's URL in place of DIR: the name of the crawl.",
+    "data_dir": "With a server's URL: a worker's data directory, or the one of --segments, in "
+    "which records are; repeatable.",
+}
+
+
+def server_options() -> list[Option]:
+    """Return the options that name a crawl in a server."""
+    found = [OPTIONS[name] for name in ("crawl", "data_dir", "redis_password_file")]
+    found.append(OPTIONS["insecure_redis"])
+    return [
+        each._replace(
+            doc=_HELPS.get(each.name, each.doc),
+            default_words="" if each.name in _HELPS else each.default_words,
+            kind=ValueKind.LIST if each.name == "data_dir" else each.kind,
+            is_advanced=False,
+        )
+        for each in found
+    ]
+
+
+def located(location: str, kept: Mapping[str, Any]) -> str:
+    """Return the location of a crawl in a server; any other is left as it is."""
+    from mannerly.crawler.store import is_in_server
+
+    if not is_in_server(location):
+        for name in kept:
+            raise OptionError(
+                f"{OPTIONS[name].flag} is for a crawl in a server: give redis://HOST:PORT/DB"
+            )
+        return location
+    from mannerly.crawler.store import in_server, read_records_from
+    from mannerly.extras import require_redis
+
+    require_redis("a crawl in a server")
+    export_secrets(
+        password_file=kept.get("redis_password_file"),
+        is_insecure=bool(kept.get("insecure_redis")),
+    )
+    folders = [Path(each).absolute() for each in kept.get("data_dir", ())]
+    for folder in folders:
+        if not folder.is_dir():
+            note(f"There is no directory {folder} (--data-dir): its records count as missing")
+    read_records_from(folders)
+    return in_server(location, kept.get("crawl", ""))

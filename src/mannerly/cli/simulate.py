@@ -5,19 +5,31 @@ It reads the options, calls `mannerly.simulation.run` and prints the result.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isinf, isnan
 from pathlib import Path  # noqa: TC003 - the command line reads the annotations
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 
-from mannerly.crawler.options.option import ProjectUse, declaration
+from mannerly.crawler.options.option import SECONDS, Option, ProjectUse, declaration
+from mannerly.politeness.errors import SettingsError
+from mannerly.politeness.settings import Settings
 
 from .terminal import fail, safe_term, show
 
 if TYPE_CHECKING:
-    from mannerly.politeness import Settings
     from mannerly.simulation import Result
+
+
+_DEFAULTS = Settings()
+
+
+def _setting(name: str) -> Option:
+    """Return the declaration of an option that is a setting of the politeness core."""
+    facts = Settings.__dataclass_fields__[name].metadata
+    metavar = SECONDS if name.endswith("_s") else None
+    return Option(facts["doc"], allowed=facts["range"], metavar=metavar)
 
 
 def simulate(
@@ -26,15 +38,12 @@ def simulate(
         str,
         declaration(
             "Server to simulate, such as bucket:5:10 (5 requests/s, bursts of 10). "
-            "All forms: docs/reference/simulation.md, or an invalid SPEC.",
+            "All forms are in docs/reference/simulation.md, and an invalid SPEC lists them.",
             metavar="SPEC",
             project_use=ProjectUse.NONE,  # it may name code
         ),
     ] = "bucket:5:10",
-    strategy: Annotated[
-        str,
-        declaration("Strategy: learned, linear, aimd, gradient or fixed.", metavar="NAME"),
-    ] = "learned",
+    strategy: Annotated[str, _setting("strategy")] = _DEFAULTS.strategy,
     seconds: Annotated[
         float, declaration("Duration in virtual seconds.", low=1, high=604_800, metavar="S")
     ] = 900.0,
@@ -42,17 +51,9 @@ def simulate(
         int,
         declaration("Random seed: the same one repeats a run exactly.", low=0, metavar="N"),
     ] = 1,
-    max_rate: Annotated[
-        str | None,
-        declaration("Maximum requests per second (default 8), or unlimited.", metavar="R"),
-    ] = None,
-    start_delay: Annotated[
-        float | None,
-        declaration("First delay between requests, in seconds (default 1).", metavar="S"),
-    ] = None,
-    max_concurrency: Annotated[
-        int | None, declaration("Maximum requests in flight (default 8).", metavar="N")
-    ] = None,
+    max_rate: Annotated[float | str, _setting("max_rate")] = _DEFAULTS.max_rate,
+    start_delay: Annotated[float, _setting("start_delay_s")] = _DEFAULTS.start_delay_s,
+    max_concurrency: Annotated[int, _setting("max_concurrency")] = _DEFAULTS.max_concurrency,
     compare: Annotated[bool, declaration("Run all strategies and print one table.")] = False,
     json: Annotated[bool, declaration("Print JSON.")] = False,
     plot: Annotated[
@@ -63,11 +64,15 @@ def simulate(
 
     The server has a limit that the strategy does not know. Time is virtual.
     """
-    from mannerly.politeness import SettingsError
-
     plan = SimulationPlan(server, seconds, seed)
     try:
-        settings = _settings(strategy, max_rate, start_delay, max_concurrency)
+        settings = replace(
+            _DEFAULTS,
+            strategy=strategy,
+            max_rate=max_rate,  # type: ignore[arg-type]  # its range is checked, by both
+            start_delay_s=start_delay,
+            max_concurrency=max_concurrency,
+        )
     except SettingsError as error:
         fail(str(error))
     if compare:
@@ -101,24 +106,6 @@ class SimulationPlan(NamedTuple):
         return {**about, **result.to_dict()}
 
 
-def _settings(
-    strategy: str, max_rate: str | None, start_delay: float | None, max_concurrency: int | None
-) -> Settings:
-    from mannerly.politeness import Settings, SettingsError
-
-    given: dict[str, object] = {"strategy": strategy}
-    if max_rate is not None:
-        try:
-            given["max_rate"] = max_rate if max_rate == "unlimited" else float(max_rate)
-        except ValueError:
-            raise SettingsError("max_rate", max_rate, 'a number, or "unlimited"') from None
-    if start_delay is not None:
-        given["start_delay_s"] = start_delay
-    if max_concurrency is not None:
-        given["max_concurrency"] = max_concurrency
-    return Settings(**given)  # type: ignore[arg-type]  # Settings checks them all
-
-
 def _run(plan: SimulationPlan, settings: Settings) -> Result:
     import sys
 
@@ -134,8 +121,6 @@ def _run(plan: SimulationPlan, settings: Settings) -> Result:
 
 
 def _compare(plan: SimulationPlan, settings: Settings, *, json: bool) -> None:
-    from dataclasses import replace
-
     from mannerly.politeness.settings import STRATEGIES
 
     results = {name: _run(plan, replace(settings, strategy=name)) for name in STRATEGIES}

@@ -1,4 +1,4 @@
-"""`mannerly status`: print the progress of a crawl from its store, also while it runs."""
+"""`mannerly status|explain`: the progress of a crawl, or the state of one URL, from the store."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from mannerly.crawler.options.option import declaration
+from mannerly.crawler.web.words import many, span
 
-from .figures import many, span
+from .command_line import Argument
 from .retry import retry_command
 from .steer import unpause_command
 from .stored import Location, opened
@@ -138,3 +139,30 @@ def _worker(card: dict[str, Any]) -> str:
         f"pid {card['pid']}: {many(len(card['shards']), 'shard')}, "
         f"{many(card['fetched'], 'page')} in this run, seen {span(card['seen_s'])} ago{waits}"
     )
+
+
+def explain(
+    location: Location,
+    url: Annotated[str, Argument("URL", "The URL to explain.")],
+    *,
+    json: Annotated[bool, declaration("Print JSON.")] = False,
+) -> None:
+    """Show the state of one URL in a crawl, and the reason."""
+    from mannerly.crawler.inspection.reasons import skip_words
+
+    with failing_clearly(), opened(location) as crawl:
+        facts = crawl.explain(url)
+    if json:
+        print_json(facts._asdict())
+        return
+    where, _, reason = facts.scope.partition(": ")
+    scope = f"{where}: {skip_words(reason)}" if reason else where
+    show(safe_term(facts.url))
+    for name, text in (
+        ("state", f"{facts.state}: {facts.because}"),
+        ("found by", " ← ".join(facts.found_by)),
+        ("scope", scope),
+        ("robots.txt", facts.robots),
+    ):
+        if text:
+            show(f"  {name:<12}{safe_term(text, limit=2000)}")

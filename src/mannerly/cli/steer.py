@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from mannerly.crawler.options.option import ValueKind, declaration
 from mannerly.crawler.options.table import CHANGEABLE, OPTIONS, main_name
+from mannerly.crawler.web.words import many
 
 from .command_line import Argument
-from .figures import many
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, safe_term
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.inspection.reasons import failure_words, skip_words
 from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, UNFINISHED
 from mannerly.crawler.stats import NOT_MODIFIED
+from mannerly.crawler.web.words import many, size, span
 
 from .block import percent, short_time
 from .endings import is_incomplete, resume_command
-from .figures import many, size, span
 from .look import Look, Tone, short_host, wrapped
 from .retry import retry_command
 from .seed_words import astray_lines, failed_seed_lines

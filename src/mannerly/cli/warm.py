@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from mannerly.crawler.options.declared import WARMING
+
 from .command_line import (
     Argument,
     GivenOptions,
@@ -25,7 +27,7 @@ from .command_line import (
 )
 from .config import resolve
 from .crawl import RunPlan, carry_out, finish, prepare, print_summary
-from .data_dir import named_or_temporary
+from .stored import named_or_temporary
 from .terminal import failing_clearly, note, safe_term, show
 
 if TYPE_CHECKING:
@@ -50,17 +52,12 @@ _SITEMAP = re.compile(r"(?:[^/]*sitemap[^/]*|[^/]*\.xml)(?:\.gz)?", re.IGNORECAS
 OPTIONS = OptionsOfCrawl(
     left_out=("warm", "links", "anchors", "text_digest"),  # warming decides them itself
     helps={
-        "follow": "Also follow the links of pages (default off).",
         "data_dir": "Keep the run in this directory, so that it can be resumed (default: a "
         "temporary one).",
         "header": "Send this header, as NAME: VALUE, or HOST=NAME: VALUE; repeatable. Several "
         "values of one name are variants: each is asked for.",
-        "max_error_rate": "Stop when more than this share of requests fails, from 0 to 1, of the "
-        "last 50 or more (default 0.2).",
-        "latency_factor": "Slow down when the median latency is above this many times the lowest "
-        "one of minutes (default 1.4).",
-        "json": "Print the result as JSON on standard output.",
     },
+    defaults=WARMING,
 )
 
 
@@ -186,7 +183,7 @@ def _table(title: str, rows: list[WarmthRow]) -> list[str]:
 
 
 def _sentences(whole: WarmthRow, result: CrawlResult) -> Iterator[str]:
-    from .figures import many, span
+    from mannerly.crawler.web.words import many, span
 
     cold = whole.cacheable - round((whole.hit_rate_after or 0.0) * whole.cacheable)
     yield (

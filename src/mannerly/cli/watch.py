@@ -7,9 +7,9 @@ import sys
 from typing import Annotated
 
 from mannerly.crawler.options.option import declaration
+from mannerly.crawler.web.words import many
 
 from .endings import resume_command
-from .figures import many
 from .stored import Location, opened
 from .terminal import fail, failing_clearly, note
 

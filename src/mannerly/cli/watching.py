@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.host_view import NOT_FETCHING, HostStatus
 from mannerly.crawler.stats import Stats, Waits
+from mannerly.crawler.web.words import many
 from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
 from .block import block
-from .figures import many
 from .host_table import host_table
 from .look import Look, look_at
 from .screen import Keys

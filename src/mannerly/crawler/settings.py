@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.options.declared import USER_AGENT, CrawlFields
+from mannerly.crawler.options.declared import USER_AGENT, WARMING, CrawlFields
 from mannerly.crawler.options.option import ValueKind
 from mannerly.crawler.options.secrets import NOTHING, absolute, hidden, is_hidden, revealed
 from mannerly.crawler.options.table import FIELDS, OPTIONS, POLITENESS
@@ -25,10 +25,10 @@ from mannerly.politeness.settings import check_field
 from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
+from .web.caches import variants_of
 from .web.choices import ScopeMode
 from .web.scope import Scope
-from .web.sources import COMMONCRAWL, CT
-from .web.variants import variants_of
+from .web.seeds import COMMONCRAWL, CT
 from .web.words import HIDDEN
 
 if TYPE_CHECKING:
@@ -164,19 +164,19 @@ class CrawlSettings(CrawlFields):
 
 
 def warming(base: CrawlSettings) -> CrawlSettings:
-    """Return the settings of a run of warming: those of `base`, with other defaults.
+    """Return the settings of a run of warming: those of `base`, with other defaults."""
+    crawl: dict[str, Any] = {}
+    pace: dict[str, Any] = {}
+    for name, value in WARMING.items():
+        field = OPTIONS[name].target or name
+        chosen = pace if field.startswith(POLITENESS) else crawl
+        chosen[field.removeprefix(POLITENESS)] = value
+    return replace(base, **crawl, politeness=replace(base.politeness, **pace))
 
-    At 1.4 times the lowest latency the pace yields early enough for the 95th percentile to stay
-    below twice that of an idle site (`python -m bench warm`).
-    """
-    return replace(
-        base,
-        warm=True,
-        follow=False,
-        text_digest="none",
-        max_error_rate=0.2,
-        politeness=replace(base.politeness, latency_factor=1.4),
-    )
+
+def checking_links(base: CrawlSettings) -> CrawlSettings:
+    """Return the settings of the run that asks for links: one request at a time to a host."""
+    return replace(base, politeness=replace(base.politeness, max_concurrency=1), max_urls=None)
 
 
 def _check_secret(name: str, text: str, full: str | None) -> None:

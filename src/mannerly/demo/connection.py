@@ -22,9 +22,9 @@ from math import isinf
 from typing import TYPE_CHECKING, cast
 
 from . import wire
-from .arrivals import Arrived
 from .log import Record
-from .reply import TEXT, SiteReply
+from .sockets import Arrived
+from .wire import TEXT, SiteReply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

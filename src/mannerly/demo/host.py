@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.simulation.spec import parse_server
 
 from .pages import document, number_of, render
-from .reply import TEXT, SiteReply
 from .traps import trap_reply
 from .wellknown import MOVED_ROBOTS_PATH, ROBOTS_PATH, robots_reply, rules, sitemap_reply
+from .wire import TEXT, SiteReply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

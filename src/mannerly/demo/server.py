@@ -24,8 +24,7 @@ from . import traps
 from .connection import AccessLog, Connection, WallClock
 from .host import DemoHost
 from .pages import WebMap
-from .server_config import ServerConfig
-from .sites import CANARY, Feature, RobotsFile
+from .sites import CANARY, Feature, RobotsFile, ServerConfig
 from .sockets import open_sockets
 from .wellknown import robots_reply
 

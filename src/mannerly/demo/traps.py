@@ -17,8 +17,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from .pages import document, path_of
-from .reply import HTML, TEXT, SiteReply, Stream, redirect
 from .sites import PRIVATE_AREA, Feature
+from .wire import HTML, TEXT, SiteReply, Stream, redirect
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .log import Record, judge_all
-from .server_config import ServerConfig
-from .sites import CANARY
+from .sites import CANARY, ServerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

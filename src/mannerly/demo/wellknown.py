@@ -13,8 +13,8 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from .pages import document, path_of
-from .reply import HTML, TEXT, XML, SiteReply, redirect
 from .sites import RobotsFile, SitemapKind
+from .wire import HTML, TEXT, XML, SiteReply, redirect
 
 if TYPE_CHECKING:
     from .pages import WebMap

@@ -1,19 +1,54 @@
 """The part of HTTP/1.1 that these servers need: parse a request's head, build an answer.
 
 An answer's head is built once per page; only the date is added when it is sent. All functions are
-pure: bytes in, values out, or the other way round.
+pure: bytes in, values out, or the other way round. Status 0 means no answer: the connection is
+closed after `delay_s`, or stays open without an answer if that is infinite.
 """
 
 from __future__ import annotations
 
 import gzip
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from .reply import SiteReply, Stream
+
+HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+XML = "application/xml"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A body that is generated while it is sent, in chunks; it may have no end.
+
+    chunks: returns a new iterator for each request.
+    pause_s: seconds after each chunk.
+    """
+
+    chunks: Callable[[], Iterator[bytes]]
+    pause_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SiteReply:
+    """One answer; `delay_s` is added to the latency that the host's limit decides."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = HTML
+    headers: tuple[tuple[str, str], ...] = ()
+    stream: Stream | None = None
+    delay_s: float = 0.0
+
+
+def redirect(location: str, status: int = 301) -> SiteReply:
+    """Return a redirect; the location is sent as given, even if it is not a valid URL."""
+    return SiteReply(status, b"moved", TEXT, (("Location", location),))
+
 
 HEAD_END = b"\r\n\r\n"
 MAX_HEAD_BYTES = 65_536

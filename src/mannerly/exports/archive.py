@@ -3,21 +3,33 @@
 A `.warc.gz` is the segments one after the other, each up to its committed length: gzip members can
 be joined like that. A `.wacz` (version 1.1.1) is an uncompressed zip of the segments, an index of
 them (CDXJ), the list of pages, and the SHA-256 of each file. Both can be made while the crawl runs.
+
+    com,example)/page 20261117132004 {"url": …, "mime": …, "status": …, "digest": …, …}
+
+Replay tools look a page up by its key in the index, so the key has to be the one that they compute:
+it comes from their own library, surt (extra `archive`). Lines are sorted in pieces of `PIECE` on
+disk, so that memory does not grow with the crawl.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
+from contextlib import ExitStack
 from hashlib import sha256
+from heapq import merge
+from itertools import islice
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
+from surt import surt
+
+from mannerly.crawler.archive.records import read_records
 from mannerly.crawler.store.base import repair_command
-from mannerly.crawler.web.media_types import HTML_TYPES, media_type
+from mannerly.crawler.web.charset import HTML_TYPES, media_type
 from mannerly.version import VERSION
 
-from .jsonl import write_jsonl
-from .rows import instant
+from .rows import instant, write_jsonl
 from .target import ExportError
 from .whole import whole_file
 
@@ -25,10 +37,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from mannerly.crawler.archive.records import WarcRecord
     from mannerly.crawler.model import PageRecord
 
-    from .jsonl import Writable
-    from .rows import Row
+    from .rows import Row, Writable
+
+
+PIECE = 100_000  # lines, some 30 MB
+
+
+def index_lines(segments: Iterable[ValidSegment], *, piece: int = PIECE) -> Iterator[bytes]:
+    """Yield the lines of the index of some segments, in order."""
+    lines = _lines(segments)
+    with ExitStack() as opened:
+        runs = []
+        while some := sorted(islice(lines, piece)):
+            run = opened.enter_context(tempfile.TemporaryFile())
+            run.writelines(some)
+            run.seek(0)
+            runs.append(run)
+        yield from merge(*runs)
+
+
+def _lines(segments: Iterable[ValidSegment]) -> Iterator[bytes]:
+    for segment in segments:
+        with segment.path.open("rb") as file:
+            for record in read_records(file, segment.length):
+                if record.kind in ("response", "revisit"):
+                    yield _line(record, segment.path.name)
+
+
+def _line(record: WarcRecord, filename: str) -> bytes:
+    url = record.headers["warc-target-uri"]
+    status, headers, _ = record.http()
+    mime = headers.get("content-type", "").replace("\t", ";").replace(" ", ";").partition(";")[0]
+    fields = {
+        "url": url,
+        "mime": "warc/revisit" if record.kind == "revisit" else mime.strip(),
+        "status": str(status),
+        "digest": record.headers.get("warc-payload-digest", ""),
+        "length": str(record.length),
+        "offset": str(record.offset),
+        "filename": filename,
+    }
+    kept = {name: value for name, value in fields.items() if value}
+    date = "".join(filter(str.isdigit, record.headers["warc-date"]))[:14]
+    return f"{surt(url)} {date} {json.dumps(kept)}\n".encode()
+
 
 WACZ_VERSION = "1.1.1"
 _CHUNK = 1 << 20
@@ -57,8 +112,6 @@ def write_wacz(
     wall: float,
 ) -> int:
     """Write the segments with an index and the list of pages; return the number of pages."""
-    from .cdxj import index_lines
-
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         package = _Package(archive)
         for segment in segments:

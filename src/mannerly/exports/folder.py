@@ -26,8 +26,7 @@ import msgspec
 
 from mannerly.crawler.web.choices import Content
 
-from .jsonl import write_jsonl
-from .rows import page_row
+from .rows import page_row, write_jsonl
 from .target import ExportError
 from .whole import whole_file
 

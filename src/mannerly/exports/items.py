@@ -42,7 +42,7 @@ def export_items(crawl: StoredCrawl, wanted: Target) -> Exported:
                     map(_flat, _items(crawl)), list(fields), file, is_raw=wanted.is_raw
                 )
             else:
-                from .jsonl import write_jsonl
+                from .rows import write_jsonl
 
                 written = write_jsonl(_items(crawl), file)
     return Exported(wanted.text, wanted.format, written, files, _failures(crawl))
@@ -95,7 +95,7 @@ def write_links(opened: View, wanted: Target) -> tuple[int, int]:
             opened.links(), schema_of(Link), wanted.path, is_folder=wanted.is_folder
         )
     from .csv import write_csv
-    from .jsonl import write_jsonl
+    from .rows import write_jsonl
 
     with destination(wanted) as file:
         if wanted.format is Format.CSV:

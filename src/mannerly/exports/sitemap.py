@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape
 
 from mannerly.crawler.model import EXTRACT_FAILED
-from mannerly.crawler.web.media_types import HTML_TYPES, media_type
+from mannerly.crawler.web.charset import HTML_TYPES, media_type
 
 from .whole import whole_file
 

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.host_view import BACK, HostStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from mannerly.crawler.host_view import HostView
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
@@ -284,3 +286,48 @@ def reason_word(stats: Stats) -> str:
     )
     count, word = max(words, key=lambda pair: pair[0])
     return word if count else "nothing_due" if stats.queued else "nothing_queued"
+
+
+class LimitUse(NamedTuple):
+    """A limit, and how much of it is used."""
+
+    limit: float
+    used: float
+
+
+def limit_uses(
+    limits: Limits,
+    stats: Stats,
+    elapsed_s: float,
+    changed: Mapping[str, float | None] | None = None,
+) -> dict[str, LimitUse]:
+    """Return the limits that are set, by the name of their option.
+
+    `changed` are options that were changed while the crawl runs; None: no limit.
+    """
+    uses = {
+        "max_urls": (limits.max_urls, stats.pages),
+        "duration": (limits.duration_s, elapsed_s),
+        "concurrency": (limits.concurrency, stats.in_flight),
+        "memory_limit": (limits.memory_limit, stats.body_bytes),
+        "frontier_limit": (limits.frontier_limit, stats.queued),
+        "heap_limit": (limits.heap_limit, stats.scheduled),
+        "robots_limit": (limits.robots_limit, stats.robots_in_flight),
+        "parse_limit": (limits.parse_limit, stats.parsing),
+    }
+    now = changed or {}
+    return {
+        name: LimitUse(limit, used)
+        for name, (given, used) in uses.items()
+        if (limit := now.get(name, given)) is not None
+    }
+
+
+def added_up(several: Iterable[Mapping[str, LimitUse]]) -> dict[str, LimitUse]:
+    """Return the sum of the limits and uses of several crawls."""
+    total: dict[str, LimitUse] = {}
+    for uses in several:
+        for name, (limit, used) in uses.items():
+            before = total.get(name, LimitUse(0.0, 0.0))
+            total[name] = LimitUse(before.limit + limit, before.used + used)
+    return total

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.inspection.reasons import error_words, skip_words
-from mannerly.crawler.web.media_types import HTML_TYPES, media_type
+from mannerly.crawler.web.charset import HTML_TYPES, media_type
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord, Skipped

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.media_types import media_type
+from mannerly.crawler.web.charset import media_type
 
 from .pages import is_ok, section_of, status_class, why_not_indexed
 from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of

@@ -28,7 +28,7 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from mannerly.politeness.clock import MonotonicClock
 
-from .problems import Problem
+from .operations import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,13 +4,18 @@
     GET    …/events                    server-sent events: the live state
     PATCH  …/hosts/{host}              pause, resume, pace, forget, retry
 
-Reading a store may take long: it is done in a thread, one at a time for each crawl.
+Reading a store may take long: it is done in a thread, one at a time for each crawl. A report reads
+every page, which may take as much memory as a crawl: it is written by a process of its own, which
+is ended when nobody waits for it any more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import sys
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,6 +26,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+import mannerly
 from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.store.base import StoreMissing
 from mannerly.crawler.stored import open_crawl
@@ -28,15 +34,22 @@ from mannerly.exports.export import page_pieces
 from mannerly.exports.target import Format
 
 from .host_table import HostQuery, TableSort
-from .operations import Operation, decoded, json_answer, number, wrong_values
-from .problems import Problem, bad_request, not_found
+from .operations import (
+    Operation,
+    Problem,
+    bad_request,
+    decoded,
+    json_answer,
+    not_found,
+    number,
+    wrong_values,
+)
 from .proof import proof
 from .queue_preview import preview
-from .report_now import Reports
 from .stream import MOST_READERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
@@ -264,3 +277,50 @@ class CrawlApi:
                 return await asyncio.to_thread(read)  # which is left behind at the end
         except StoreMissing:
             raise Problem(HTTPStatus.CONFLICT, "the crawl has not begun yet") from None
+
+
+MOST_AT_ONCE = 2
+LONGEST_S = 1800.0
+
+
+class Reports:
+    """The reports that are being written. Two at once; others wait for their turn."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def write(self, location: str, file: Path) -> None:
+        """Write the report of a crawl to a file.
+
+        Raises:
+            Problem: it cannot be made; the text says why.
+        """
+        async with self._places:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "mannerly", "report", location),
+                *("--output", str(file), "--quiet"),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                env=_environment(os.environ),
+            )
+            try:
+                _, said = await asyncio.wait_for(process.communicate(), LONGEST_S)
+            except TimeoutError:
+                raise Problem(
+                    HTTPStatus.SERVICE_UNAVAILABLE,
+                    f"the report took more than {LONGEST_S / 60:.0f} minutes",
+                ) from None
+            finally:
+                with suppress(ProcessLookupError):  # it has ended
+                    process.kill()
+        if process.returncode:
+            words = said.decode(errors="replace").strip() or "its process died"
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"there is no report: {words[-500:]}")
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the process uses this package."""
+    source = str(Path(mannerly.__file__).parent.parent)
+    paths = [source, *filter(None, [given.get("PYTHONPATH")])]
+    return {**given, "PYTHONPATH": os.pathsep.join(paths)}

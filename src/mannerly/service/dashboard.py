@@ -31,8 +31,7 @@ from .crawl_api import CrawlApi
 from .jobs_api import JobChange, NewSeeds, WhatToRetry, check_changes
 from .live_crawl import LiveCrawl
 from .metrics import Reading
-from .operations import Operation, decoded, json_answer, wrong_values
-from .problems import not_found
+from .operations import Operation, decoded, json_answer, not_found, wrong_values
 from .server import LastAnswers, WebServer
 
 if TYPE_CHECKING:

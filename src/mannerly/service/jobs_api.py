@@ -18,8 +18,15 @@ from mannerly.crawler.options.table import CHANGEABLE, main_name
 
 from .jobs.model import Job, NewJob
 from .jobs.states import ENDED, JobEvent, JobState
-from .operations import Operation, decoded, json_answer, wrong_values
-from .problems import Problem, bad_request, not_found
+from .operations import (
+    Operation,
+    Problem,
+    bad_request,
+    decoded,
+    json_answer,
+    not_found,
+    wrong_values,
+)
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -17,14 +17,13 @@ from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.stats import Stats
 from mannerly.crawler.web.words import many, span
-from mannerly.live.meter import CrawlState, Meter
+from mannerly.live.meter import CrawlState, Meter, limit_uses
 from mannerly.live.sentence import ahead, doing
 from mannerly.politeness import events as polite
 
 from .errors import ErrorIndex
 from .history import History, Point
 from .host_table import HostTable
-from .limit_use import limit_uses
 from .proof import sentence
 from .stream import LiveStream
 
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Latencies
-    from mannerly.live.meter import Limits, Live
-
-    from .limit_use import LimitUse
+    from mannerly.live.meter import Limits, LimitUse, Live
 
 _NOTHING_YET = "It waits for its turn."
 EVENTS = 500  # that are remembered, the latest ones

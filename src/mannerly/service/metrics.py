@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mannerly.crawler.stats import Latencies, Stats
+    from mannerly.live.meter import LimitUse
 
     from .background import TaskHealth
-    from .limit_use import LimitUse
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_HOSTS = 100  # that have labels of their own, at most

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from .problems import Problem
+from .operations import Problem
 
 if TYPE_CHECKING:
     import socket

@@ -18,7 +18,7 @@ from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.sqlite.lock import OwnerLock
 from mannerly.crawler.stored import open_crawl
 from mannerly.crawler.web.seeds import canonical_seeds
-from mannerly.live.meter import limits_of
+from mannerly.live.meter import LimitUse, added_up, limits_of
 from mannerly.politeness.clock import MonotonicClock
 
 from .background import Background
@@ -29,15 +29,14 @@ from .jobs.model import (
     check_request,
     naming,
     new_job,
+    next_due,
     settings_of,
 )
 from .jobs.runner import JobRunner, remove_runs
-from .jobs.schedule import next_due
 from .jobs.states import ENDED, JobEvent, JobState
-from .limit_use import LimitUse, added_up
 from .live_crawl import LiveCrawl
 from .metrics import Reading
-from .problems import not_found
+from .operations import not_found
 from .webhook import Webhooks, check_webhook
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.page.listings import SITEMAP_NESTING, read_list
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.scope import Scope
-from mannerly.crawler.web.sources import MAX_HOSTS
+from mannerly.crawler.web.seeds import MAX_HOSTS
 from mannerly.crawler.web.urls import DEFAULT_RULES
 
 if TYPE_CHECKING:

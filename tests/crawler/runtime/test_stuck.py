@@ -19,12 +19,12 @@ from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, 
 from tests.harness.waiting import eventually
 
 from mannerly.cli.endings import exit_code
-from mannerly.cli.figures import many
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime import member, offload, run, supervisor
 from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.web.words import many
 from mannerly.demo import DemoWeb, Site, plain_sites
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.store import examine, exists, open_crawl, repair, wipe
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError
 from mannerly.crawler.store.contract import candidate
-from mannerly.exports.jsonl import write_jsonl
-from mannerly.exports.rows import page_row, skipped_row
+from mannerly.exports.rows import page_row, skipped_row, write_jsonl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

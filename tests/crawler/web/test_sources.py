@@ -12,7 +12,7 @@ from tests.harness.sites import Request, serving
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.web.sources import COMMONCRAWL, CT, read_commoncrawl, read_ct
+from mannerly.crawler.web.seeds import COMMONCRAWL, CT, read_commoncrawl, read_ct
 from mannerly.politeness import Settings, SettingsError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawler.web.variants import read_variant, variants_of
+from mannerly.crawler.web.caches import read_variant, variants_of
 
 AGENT = "mannerly/1.2 (+https://a.example/bot)"
 

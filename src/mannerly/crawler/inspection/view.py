@@ -14,7 +14,7 @@ from mannerly.crawler.page.elements import LinkReader
 from mannerly.crawler.page.metadata import metadata_of
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import StoreError
-from mannerly.crawler.web.machine_use import content_signal
+from mannerly.crawler.web.robots_meta import content_signal
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:

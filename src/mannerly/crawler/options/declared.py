@@ -25,6 +25,20 @@ from .option import ProjectUse, ValueKind, option
 USER_AGENT = f"mannerly/{VERSION}"
 _NO_LIMIT = "no limit"
 
+WARMING: dict[str, Any] = {
+    "warm": True,
+    "follow": False,
+    "text_digest": "none",
+    "max_error_rate": 0.2,
+    # The pace yields early enough for the 95th percentile of the latency to stay below twice that
+    # of an idle site (`python -m bench warm`).
+    "latency_factor": 1.4,
+}
+"""The defaults of a run of warming, by option, where they are not those of a crawl."""
+
+CHECKING: dict[str, Any] = {"links": True, "anchors": True}
+"""The options of a crawl whose links are checked afterwards."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlFields:
@@ -445,7 +459,7 @@ class CrawlFields:
     max_error_rate: float | None = option(
         None,
         "Stop when more than this share of requests fails, from 0 to 1, of the last 50 or more.",
-        default_words="no limit; warm: 0.2",
+        default_words=f"no limit; warm: {WARMING['max_error_rate']}",
         metavar="SHARE",
         above=0,
         high=1,

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING
 
 from turbohtml import Element
 
+from mannerly.crawler.web.charset import media_type
 from mannerly.crawler.web.choices import Content
-from mannerly.crawler.web.media_types import media_type
 from mannerly.crawler.web.urls import LinkBase
 
 from .blocks import is_box

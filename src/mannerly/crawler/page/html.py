@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.web.charset import decoded, encoding
+from mannerly.crawler.web.charset import HTML_TYPES, decoded, encoding, media_type
 from mannerly.crawler.web.feeds import is_feed, read_feed
-from mannerly.crawler.web.media_types import HTML_TYPES, media_type
 from mannerly.crawler.web.robots_meta import SILENT, RobotsMeta, robots_directives
 from mannerly.crawler.web.urls import LinkBase
 

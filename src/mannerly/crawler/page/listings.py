@@ -17,9 +17,8 @@ from mannerly.crawler.kinds import KINDS, Kind
 from mannerly.crawler.model import Candidate, ListedPage
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.scope import SkipReason
-from mannerly.crawler.web.seeds import sitemap
+from mannerly.crawler.web.seeds import MAX_FOUND, MAX_HOSTS, SOURCES, sitemap
 from mannerly.crawler.web.sitemaps import read_sitemap
-from mannerly.crawler.web.sources import MAX_FOUND, MAX_HOSTS, SOURCES
 from mannerly.crawler.web.urls import LinkBase, host_key_of
 
 from .links import redirect_target
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Entry, Fetched
     from mannerly.crawler.web.scope import Scope
-    from mannerly.crawler.web.sources import Source
+    from mannerly.crawler.web.seeds import Source
     from mannerly.crawler.web.urls import UrlRules
 
     from .links import LinkRules

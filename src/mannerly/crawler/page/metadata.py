@@ -14,7 +14,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING, TypeAlias
 
-from mannerly.crawler.web.machine_use import NO_AI
+from mannerly.crawler.web.robots_meta import NO_AI
 from mannerly.crawler.web.urls import LinkBase
 
 from .elements import KeptElements

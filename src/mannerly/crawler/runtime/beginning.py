@@ -17,8 +17,7 @@ from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.page.extract import Extracting
 from mannerly.crawler.page.links import HrefMemory, LinkRules
 from mannerly.crawler.store.base import Manifest
-from mannerly.crawler.web.seeds import seed_candidates, sitemap, usual_sitemaps
-from mannerly.crawler.web.sources import COMMONCRAWL, CT
+from mannerly.crawler.web.seeds import COMMONCRAWL, CT, seed_candidates, sitemap, usual_sitemaps
 from mannerly.crawler.web.urls import Url, host_key_of, site_of
 
 if TYPE_CHECKING:

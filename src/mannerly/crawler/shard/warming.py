@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.events import PageLooked
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry
-from mannerly.crawler.web.caches import CacheState, cache_state
-from mannerly.crawler.web.variants import variants_of
+from mannerly.crawler.web.caches import CacheState, cache_state, variants_of
 
 from .follows import Again, Read, Settled
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.events import Event
     from mannerly.crawler.model import Fetched, Now, RobotsRequest
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.web.variants import Headers
+    from mannerly.crawler.web.caches import Headers
 
     from .follows import Follows
 

@@ -1,5 +1,7 @@
-"""Chooses the encoding of a page: by its byte order mark, the HTTP header, a meta element in the
-first 1,024 bytes, or UTF-8, in this order. Undecodable bytes become U+FFFD, so reading never fails.
+"""Read a Content-Type, and choose the encoding of a page.
+
+The encoding is that of the byte order mark, the HTTP header, a meta element in the first 1,024
+bytes, or UTF-8, in this order. Undecodable bytes become U+FFFD, so reading never fails.
 
 Only the encodings that browsers know are known here. Python's own table has codecs that are unsafe
 for untrusted bytes: `punycode` takes quadratic time, `unicode_escape` interprets escapes, and UTF-7
@@ -16,6 +18,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@lru_cache(maxsize=64)
+def media_type(content_type: str | None) -> str:
+    """Return the type in a Content-Type header, in lower case; empty without a header."""
+    return (content_type or "").partition(";")[0].strip().lower()
+
 
 # How far browsers look for a meta charset (HTML, "prescan a byte stream").
 _PRESCAN_BYTES = 1024

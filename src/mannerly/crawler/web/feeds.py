@@ -14,7 +14,7 @@ from __future__ import annotations
 from datetime import UTC
 from xml.parsers import expat
 
-from .media_types import media_type
+from .charset import media_type
 from .safe_xml import MAX_TEXT, Listed, SafeXml, SitemapProblem, StopReading
 
 FEED_ROOTS = frozenset({"rss", "RDF", "feed"})

@@ -1,4 +1,4 @@
-"""Texts that people read: counts and durations in words, URLs without their passwords."""
+"""Numbers, durations and sizes as people read them, and URLs without their passwords."""
 
 from __future__ import annotations
 
@@ -41,3 +41,21 @@ def without_password(url: str) -> str:
 def without_userinfo(url: str) -> str:
     """Return a URL, well-formed or not, without its user name and password."""
     return _USERINFO.sub(rf"\1{HIDDEN}@", url, count=1)
+
+
+def rate(per_second: float) -> str:
+    """Return a rate: per minute if it is less than one per second."""
+    if per_second >= 100:
+        return f"{per_second:,.0f}/s"
+    if per_second >= 1 or per_second == 0:
+        return f"{per_second:.1f}/s"
+    return f"{per_second * 60:.1f}/min"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes in decimal units: 1 kB is 1000 B."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -7,5 +7,4 @@ runner      starts jobs when it is their turn, hears how they end, starts them a
 process     the process of one job, and the work of each kind
 kinds       the kinds of jobs, one row each
 watch       the reports of a running job, and the reasons to end it
-schedule    when a job with a cron expression is due
 """

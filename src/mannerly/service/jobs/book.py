@@ -18,8 +18,7 @@ import msgspec
 from mannerly.database.sqlite import Database, FileKind
 
 from .kinds import KINDS
-from .model import Job, JobRun
-from .schedule import next_due
+from .model import Job, JobRun, next_due
 from .states import ENDED, JobEvent, JobState, after
 
 if TYPE_CHECKING:

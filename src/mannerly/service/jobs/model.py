@@ -2,6 +2,11 @@
 
 A request is untrusted: its options are an allow-list (`Option.for_jobs`), and none of them opens
 the network, reads or writes a file, or runs code. Everything is checked before a job exists.
+
+A job with a cron expression is due in local time; `cronsim` reads the expression. An instant is due
+once: the book keeps the last one that was served, in the transaction that queues the run. Instants
+that passed while the service was down, or while the run before was still going, are served once
+together, not each.
 """
 
 from __future__ import annotations
@@ -9,10 +14,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping  # noqa: TC003 - msgspec reads them at run time
 from contextlib import contextmanager
+from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
+from cronsim import CronSim, CronSimError
 
 from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.options.table import OPTIONS, main_name
@@ -21,12 +28,42 @@ from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
 
 from .kinds import KINDS, JobKind
-from .schedule import check_schedule
 from .states import JobState
 
 if TYPE_CHECKING:
     from mannerly.crawler.runtime.news import Told
     from mannerly.crawler.stats import Stats
+
+
+class ScheduleError(ValueError):
+    """The text is not a cron expression."""
+
+
+def check_schedule(text: str) -> None:
+    """Check a cron expression.
+
+    Raises:
+        ScheduleError: it is none, or it is never due.
+    """
+    next_due(text, 0.0)
+
+
+def next_due(text: str, after: float) -> float:
+    """Return the first instant after a wall time at which a cron expression is due.
+
+    Raises:
+        ScheduleError: it is no cron expression, or it is never due.
+    """
+    try:
+        dues = (due.timestamp() for due in CronSim(text, datetime.fromtimestamp(after)))  # noqa: DTZ006
+        # When clocks are put back, an hour of local time comes twice, and its first one counts.
+        return next(due for due in dues if due > after)
+    except (CronSimError, StopIteration) as error:
+        raise ScheduleError(
+            f"{text!r} is not a cron expression: write five fields, minute hour day month weekday, "
+            'such as "0 3 * * *" for every day at 3:00'
+        ) from error
+
 
 FAILURE_THRESHOLD = 20  # URLs in a row that failed: then a job has failed
 THROTTLE_DELAY_S = 60.0  # the wait after which an answer 429 counts for `throttle_threshold`

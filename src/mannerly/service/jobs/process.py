@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.control import CheckUrls, Recrawl
 from mannerly.crawler.crawl import Crawl
+from mannerly.crawler.options.declared import CHECKING
+from mannerly.crawler.settings import checking_links
 from mannerly.crawler.store.base import StoreError
 
 from .kinds import KINDS
@@ -87,7 +89,7 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
     from mannerly.report.check import order_checks, outcome
     from mannerly.report.findings import find
 
-    settings = replace(order.settings, links=True, anchors=True)
+    settings = replace(order.settings, **CHECKING)
     order = order._replace(settings=settings)
     watch.allows_failures = True  # a link that fails is what is looked for
     with opened(order) as made:
@@ -97,10 +99,7 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
             if end.error is not None or end.ending not in COMPLETE:
                 return end
         order_checks(made)
-    # One request at a time to a host that gets only a few of them.
-    pace = replace(settings.politeness, max_concurrency=1)
-    settings = replace(settings, politeness=pace, max_urls=None)
-    with Crawl.of(settings, [], order.location) as made:
+    with Crawl.of(checking_links(settings), [], order.location) as made:
         end = end_of(made, watch.run(made), watch)
         if not end.is_complete:
             return end
