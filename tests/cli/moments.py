@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.crawler.views import a_view, a_wait, named
 
 from mannerly.cli.block import block
+from mannerly.cli.display import Display
 from mannerly.cli.host_table import host_table, legend
-from mannerly.cli.look import Look
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.host_view import HostStatus, LimitedBy
@@ -302,12 +302,12 @@ def screens() -> dict[str, str]:
     """Return every screen by the name of its file."""
     found = {}
     for columns in WIDTHS:
-        look = Look(columns, 40)
+        display = Display(columns, 40)
         for name, live in MOMENTS.items():
-            found[f"live-{name}-{columns}.txt"] = "\n".join(block(live, look, DIRECTORY))
+            found[f"live-{name}-{columns}.txt"] = "\n".join(block(live, display, DIRECTORY))
         for name, ended in ENDS.items():
-            found[f"end-{name}-{columns}.txt"] = summary(ended, look)
-        table = [*host_table(HOSTS, look), "", legend(HOSTS, look)]
+            found[f"end-{name}-{columns}.txt"] = summary(ended, display)
+        table = [*host_table(HOSTS, display), "", legend(HOSTS, display)]
         found[f"hosts-{columns}.txt"] = "\n".join(table)
     return found
 

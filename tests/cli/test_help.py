@@ -80,7 +80,7 @@ def test_commands_are_listed_in_groups_with_examples() -> None:
     """The first screen that a newcomer sees."""
     text = shown("--help")
 
-    for part in ("Run a crawl:", "Look at a crawl:", "Steer a crawl:", "Examples:"):
+    for part in ("Run a crawl:", "Inspect a crawl:", "Steer a crawl:", "Examples:"):
         assert part in text
     assert len(text.splitlines()) <= 60
 

@@ -14,7 +14,7 @@ from tests.harness.programs import program
 
 from mannerly.cli.watchers import MetricsFile, together
 from mannerly.crawler.events import HostWaits
-from mannerly.crawler.runtime.news import Told
+from mannerly.crawler.runtime.event_batches import EventBatch
 from mannerly.crawler.stats import Stats
 from mannerly.live.meter import Limits
 
@@ -70,7 +70,7 @@ class Listener:
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None: ...
 
-    def hear(self, told: Told) -> None:
+    def hear(self, told: EventBatch) -> None:
         self.heard.append(len(told.events))
 
     def stopping(self) -> None: ...
@@ -84,7 +84,7 @@ def test_several_watchers_are_one_and_details_go_to_those_who_want_them() -> Non
 
     both = together((calm, None, close))
     assert both is not None
-    both.hear(Told([HostWaits("a.example", "https://a.example/", 5.0, "pace")]))
+    both.hear(EventBatch([HostWaits("a.example", "https://a.example/", 5.0, "pace")]))
 
     assert both.is_close
     assert (calm.heard, close.heard) == ([0], [1])

@@ -10,8 +10,8 @@ import pytest
 from tests.crawler.views import a_view, a_wait
 
 from mannerly.cli.block import block
+from mannerly.cli.display import Display
 from mannerly.cli.event_log import ORDINARY, EventLog
-from mannerly.cli.look import Look
 from mannerly.cli.progress import Progress
 from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
@@ -20,7 +20,7 @@ from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.news import Told
+from mannerly.crawler.runtime.event_batches import EventBatch
 from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
 from mannerly.crawler.web.words import many, rate, size, span
 from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
@@ -107,7 +107,7 @@ def test_a_worker_that_has_nothing_to_fetch_says_what_it_waits_for() -> None:
     """On the terminal and in the log; its pages are no end of the crawl."""
     live = Meter().update(Stats(fetched=61, idle_reason="waiting for shards: all are …"), 5.0)
 
-    first, second, *_ = block(live, Look(columns=80))
+    first, second, *_ = block(live, Display(columns=80))
 
     assert doing(live, str) == ["waiting for shards: all are …"]
     assert log_fields(live)["reason"] == "waiting for shards: all are …"
@@ -202,7 +202,7 @@ def test_progress_is_a_log_without_a_terminal(
 
 def test_changes_of_pace_and_breakers_are_logged() -> None:
     """With the host, the pace before and after, and the refusals in a row."""
-    news = Told(
+    news = EventBatch(
         [
             polite.Slowed("a.example", 1.0, 0.25, 0),
             polite.Slowed("a.example", 2.0, 0.5, 2),
@@ -227,7 +227,9 @@ def test_changes_of_pace_and_breakers_are_logged() -> None:
 
 def test_above_a_live_block_only_what_needs_a_look_is_said() -> None:
     """The pace is in the block already."""
-    news = Told([polite.Slowed("a.example", 1.0, 0.25, 0), polite.Opened("b.example", 1, 61, 1)])
+    news = EventBatch(
+        [polite.Slowed("a.example", 1.0, 0.25, 0), polite.Opened("b.example", 1, 61, 1)]
+    )
 
     (line,) = EventLog("text", leaves_out=ORDINARY).lines(news)
 
@@ -236,7 +238,7 @@ def test_above_a_live_block_only_what_needs_a_look_is_said() -> None:
 
 def test_json_has_the_same_keys() -> None:
     """Escape sequences of a URL are escaped as JSON does it."""
-    news = Told([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace")])
+    news = EventBatch([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace")])
 
     (line,) = EventLog("json").lines(news)
 

@@ -16,8 +16,8 @@ from tests.cli.fake_terminal import FakeTerminal
 from tests.cli.moments import ENDS, HOSTS, MOMENTS, SCREENS, screens
 
 from mannerly.cli.block import block
+from mannerly.cli.display import Display, cut, display_of, short_host, width
 from mannerly.cli.host_table import busiest, host_table
-from mannerly.cli.look import Look, cut, look_at, short_host, width
 from mannerly.cli.screen import redraw
 from mannerly.cli.summary import summary
 from mannerly.crawler.host_view import HostStatus
@@ -38,8 +38,8 @@ def test_every_screen_is_as_it_was() -> None:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_no_line_of_the_block_wraps(moment: str, columns: int) -> None:
     """A wrapped line is what leaves ghosts; one column is spared."""
-    lines = block(MOMENTS[moment], Look(columns, 40))
-    ascii_lines = block(MOMENTS[moment], Look(columns, 40, is_unicode=False))
+    lines = block(MOMENTS[moment], Display(columns, 40))
+    ascii_lines = block(MOMENTS[moment], Display(columns, 40, is_unicode=False))
 
     assert all(width(line) < columns for line in [*lines, *ascii_lines])
     assert len(lines) <= 7
@@ -48,18 +48,18 @@ def test_no_line_of_the_block_wraps(moment: str, columns: int) -> None:
 def test_small_terminals_get_the_first_lines() -> None:
     """Fewer than 14 rows: what it does and how far; fewer than 60 columns: what it does."""
     running = MOMENTS["running"]
-    few_rows, few_columns = block(running, Look(80, 13)), block(running, Look(59, 40))
+    few_rows, few_columns = block(running, Display(80, 13)), block(running, Display(59, 40))
 
-    assert [len(block(running, Look(80, 14))), len(few_rows), len(few_columns)] == [7, 2, 1]
+    assert [len(block(running, Display(80, 14))), len(few_rows), len(few_columns)] == [7, 2, 1]
     assert few_columns[0].startswith("● Running  31.4 pages/s")
 
 
 def test_without_unicode_every_character_is_ascii() -> None:
     """Block, summary and table."""
-    look = Look(120, 40, is_unicode=False)
-    texts = ["\n".join(block(live, look)) for live in MOMENTS.values()]
-    texts += [summary(ended, look) for ended in ENDS.values()]
-    texts += host_table(HOSTS, look)
+    display = Display(120, 40, is_unicode=False)
+    texts = ["\n".join(block(live, display)) for live in MOMENTS.values()]
+    texts += [summary(ended, display) for ended in ENDS.values()]
+    texts += host_table(HOSTS, display)
 
     assert all(text.isascii() for text in texts)
 
@@ -67,11 +67,11 @@ def test_without_unicode_every_character_is_ascii() -> None:
 @pytest.mark.parametrize(("colors", "code"), [(256, "1;38;5;32"), (16, "1")])
 def test_colour_changes_nothing_but_the_colour(colors: int, code: str) -> None:
     """Only glyphs, state words and the bar have one."""
-    look = Look(80, 40)
+    display = Display(80, 40)
     for live in MOMENTS.values():
-        painted = block(live, look._replace(colors=colors))
-        assert [PAINT.sub("", line) for line in painted] == block(live, look)
-    running = block(MOMENTS["running"], look._replace(colors=colors))
+        painted = block(live, display._replace(colors=colors))
+        assert [PAINT.sub("", line) for line in painted] == block(live, display)
+    running = block(MOMENTS["running"], display._replace(colors=colors))
 
     assert running[0].startswith(f"\x1b[{code}m● Running\x1b[0m  31.4")
 
@@ -97,8 +97,8 @@ class Terminal(io.StringIO):
 )
 def test_colours_are_as_the_environment_says(environment: dict[str, str], colors: int) -> None:
     """And none where there is no terminal."""
-    assert look_at(Terminal(), environment).colors == colors
-    assert look_at(io.StringIO(), environment).colors == 0
+    assert display_of(Terminal(), environment).colors == colors
+    assert display_of(io.StringIO(), environment).colors == 0
 
 
 def test_hosts_are_cut_in_the_middle_and_keep_their_domain() -> None:
@@ -120,16 +120,16 @@ def test_wide_characters_take_two_columns() -> None:
 
 def test_busiest_hosts_fit_into_the_rows_that_are_left() -> None:
     """The longest queues come first; without room there is none."""
-    look = Look(80, 40)
+    display = Display(80, 40)
 
-    assert len(busiest(HOSTS, look, rows=5)) == 5
-    assert "archive" in busiest(HOSTS, look, rows=5)[2]
-    assert busiest(HOSTS, look, rows=1) == []
+    assert len(busiest(HOSTS, display, rows=5)) == 5
+    assert "archive" in busiest(HOSTS, display, rows=5)[2]
+    assert busiest(HOSTS, display, rows=1) == []
 
 
 def test_hosts_without_an_instant_have_a_dash() -> None:
     """Paused and given-up ones: nothing can be said about when."""
-    rows = dict(zip(HOSTS, host_table(HOSTS, Look(80))[1:], strict=True))
+    rows = dict(zip(HOSTS, host_table(HOSTS, Display(80))[1:], strict=True))
 
     for host, row in rows.items():
         assert ("–" in row) == (host.state in (HostStatus.PAUSED, HostStatus.GIVEN_UP))
@@ -162,7 +162,7 @@ def test_after_any_redraws_the_screen_has_the_lines_and_the_last_block(
 def test_resize_leaves_no_ghosts(columns: int) -> None:
     """The terminal wraps the old block anew; all its rows are drawn over."""
     running = MOMENTS["running"]
-    before, after = block(running, Look(80, 40)), block(running, Look(columns, 40))
+    before, after = block(running, Display(80, 40)), block(running, Display(columns, 40))
     terminal = FakeTerminal(80)
     terminal.feed(redraw([], before, ["a line above"], columns=80))
 
@@ -174,7 +174,7 @@ def test_resize_leaves_no_ghosts(columns: int) -> None:
 
 def test_lines_that_did_not_change_are_not_sent_again() -> None:
     """Four redraws a second over a slow line."""
-    running = block(MOMENTS["running"], Look(80, 40))
+    running = block(MOMENTS["running"], Display(80, 40))
     later = [running[0].replace("31.4", "31.5"), *running[1:]]
 
     sent = redraw(running, later, columns=80)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.cli.look import Look
+from mannerly.cli.display import Display
 from mannerly.cli.watching import Watch, lines
 from mannerly.crawler import control
 from mannerly.crawler.crawl import Crawl
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.processes
 
-LOOK = Look(columns=120, rows=24)
+LOOK = Display(columns=120, rows=24)
 
 
 class Keys:

@@ -15,10 +15,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk
 
+from mannerly.cli.display import Display
 from mannerly.cli.host_table import host_table
 from mannerly.cli.hosts import hosts as hosts_command
 from mannerly.cli.hosts import show_host
-from mannerly.cli.look import Look
 from mannerly.crawler import store as stores
 from mannerly.crawler.control import HostPause, Pause
 from mannerly.crawler.events import Watched
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 HOST = "a.example"
 URLS = [f"https://{HOST}/{number}" for number in range(5)]
 NAMES = count()
-WIDE = Look(columns=160, rows=50)
+WIDE = Display(columns=160, rows=50)
 CALM = Settings(strategy="learned", start_delay_s=1.0, seed=1)
 
 
@@ -76,7 +76,7 @@ class Crawl:
         self.world.start()
 
     def settle(self) -> None:
-        """Commit, and look: from here on the clock stands still."""
+        """Commit, and read: from here on the clock stands still."""
         self.world.shard.commit(self.world.now)
         self.world.shard.tick(self.world.now)
         self.world.shard.commit(self.world.now)

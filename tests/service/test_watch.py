@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from mannerly.crawler.runtime.news import Told
+from mannerly.crawler.runtime.event_batches import EventBatch
 from mannerly.crawler.stats import Stats
 from mannerly.politeness import Grant, Politeness, Refuse, Response, Settings
 from mannerly.politeness.events import Throttled
@@ -85,11 +85,11 @@ def test_failures_after_the_end_change_nothing() -> None:
 def test_nothing_but_429_at_a_long_wait_cancels_the_job() -> None:
     """The twentieth one ends it, with the reason in words."""
     seen = watch(throttle_threshold=20)
-    seen.hear(Told([refusal()] * 19))
+    seen.hear(EventBatch([refusal()] * 19))
     seen(Stats(), 1.0)
     before = seen.switch.wants_end
 
-    seen.hear(Told([refusal()]))
+    seen.hear(EventBatch([refusal()]))
     seen(Stats(), 2.0)
 
     assert not before
@@ -106,7 +106,7 @@ def test_host_that_only_answers_429_cancels_the_job_with_every_strategy(strategy
     told = refusals(strategy)
 
     for each in (seen, early):
-        each.hear(Told(list(told)))
+        each.hear(EventBatch(list(told)))
         each(Stats(), 1.0)
 
     assert seen.ending == "cancelled"
@@ -123,7 +123,7 @@ def test_shortest_wait_that_counts_is_a_setting(
     """But for the rounding of an instant."""
     seen = watch(throttle_threshold=2, throttle_delay_s=threshold_s)
 
-    seen.hear(Told([refusal(wait_s=wait_s)] * 2))
+    seen.hear(EventBatch([refusal(wait_s=wait_s)] * 2))
     seen(Stats(), 1.0)
 
     assert seen.switch.wants_end is is_counted
@@ -134,7 +134,7 @@ def test_other_refusals_cancel_nothing(events: list[Throttled]) -> None:
     """Another status, too few."""
     seen = watch(throttle_threshold=20)
 
-    seen.hear(Told(list(events)))
+    seen.hear(EventBatch(list(events)))
     seen(Stats(), 1.0)
 
     assert not seen.switch.wants_end
@@ -145,14 +145,14 @@ def test_a_page_in_between_begins_the_count_anew() -> None:
     seen = watch(throttle_threshold=20)
 
     for fetched, refused in ((1, 0), (3, 2)):
-        seen.hear(Told([refusal()] * 15))
+        seen.hear(EventBatch([refusal()] * 15))
         seen(Stats(fetched=fetched, statuses=Counter({200: 1, 429: refused})), 1.0)
         if fetched == 1:
             first = seen.switch.wants_end
 
     assert not first
     assert not seen.switch.wants_end
-    seen.hear(Told([refusal()] * 5))
+    seen.hear(EventBatch([refusal()] * 5))
     seen(Stats(fetched=3, statuses=Counter({200: 1, 429: 2})), 2.0)
     assert seen.ending == "cancelled"
 
@@ -161,7 +161,7 @@ def test_by_default_no_number_of_429_cancels_a_job() -> None:
     """Waiting is what a polite crawler does."""
     seen = watch()
 
-    seen.hear(Told([refusal()] * 100))
+    seen.hear(EventBatch([refusal()] * 100))
     seen(Stats(), 1.0)
 
     assert not seen.switch.wants_end

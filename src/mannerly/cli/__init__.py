@@ -3,7 +3,7 @@
     config               the values of all options: command line, environment, files
     crawl, resume, retry run a crawl; then exports, summary (endings) and exit code
     progress, event_log  the live line or log lines while a crawl runs
-    stored, steer        open a stored crawl, to look at it or to steer it
+    stored, steer        open a stored crawl, to show it or to steer it
     terminal             print crawled text safely; print errors
     command_line         commands made of functions; help, completion: groups, topics, shells
 
@@ -43,7 +43,7 @@ Examples:
   mannerly help politeness                            how fast it crawls, and why
 """
 
-_RUN, _LOOK, _STEER = "Run a crawl", "Look at a crawl", "Steer a crawl"
+_RUN, _SHOW, _STEER = "Run a crawl", "Inspect a crawl", "Steer a crawl"
 _CARE, _MORE = "Take care of a crawl", "More"
 
 
@@ -64,12 +64,12 @@ app = help.CommandGroup(
         Command(recrawl, title=_RUN),
         Command(check, title=_RUN),
         Command(warm, title=_RUN, epilog=WARM_EXAMPLES),
-        Command(status, title=_LOOK),
-        Command(watch, title=_LOOK),
-        Command(hosts.hosts, title=_LOOK),
-        Command(explain, title=_LOOK),
-        Command(export, title=_LOOK),
-        Command(report, title=_LOOK),
+        Command(status, title=_SHOW),
+        Command(watch, title=_SHOW),
+        Command(hosts.hosts, title=_SHOW),
+        Command(explain, title=_SHOW),
+        Command(export, title=_SHOW),
+        Command(report, title=_SHOW),
         Command(steer.pause, title=_STEER),
         Command(steer.unpause, title=_STEER),
         Command(steer.stop, title=_STEER),
@@ -87,9 +87,9 @@ app = help.CommandGroup(
             help="Show, pause or resume one host of a crawl, or set its pace.",
             title=_STEER,
         ),
-        Command(serve, title=_MORE),
         Command(doctor, title=_CARE),
         Command(wipe, title=_CARE),
+        Command(serve, title=_MORE),
         help.CommandGroup(
             "config",
             (
@@ -138,8 +138,8 @@ def main() -> None:
         note("mannerly: aborted")
         sys.exit(1)
     except click.ClickException as error:
+        from .display import error_display
         from .help import usage_words
-        from .look import error_look
 
-        note(error_look().spelled(usage_words(error)))
+        note(error_display().spelled(usage_words(error)))
         sys.exit(error.exit_code)

@@ -5,9 +5,9 @@
     3  what the end depends on              7  which hosts come back first, when, and why
     4  the URL that was asked for last
 
-A pure function of a `Live`, a `Look` and the location of the crawl: while it is paused, the third
-line is the command that continues it. What does not fit is left out from the right. With fewer than
-14 rows only the first two lines are drawn, with fewer than 60 columns only the first.
+A pure function of a `Live`, a `Display` and the location of the crawl: while it is paused, the
+third line is the command that continues it. What does not fit is left out from the right. With
+fewer than 14 rows only the first two lines are drawn, with fewer than 60 columns only the first.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mannerly.crawler.web.words import many, size, span
 from mannerly.live.meter import CrawlState
 from mannerly.live.sentence import ahead, doing
 
+from .display import Tone, short_host, width
 from .host_table import GLYPHS, next_back
-from .look import Tone, short_host, width
 from .steer import continue_command
 from .terminal import safe_term
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mannerly.live.meter import Live
 
-    from .look import Line, Look
+    from .display import Display, Line
 
 FEW_ROWS, FEW_COLUMNS = 14, 60
 _HOST = 40  # columns of a host in a sentence
@@ -42,25 +42,25 @@ _STATES = {
     CrawlState.HELD: ("○", Tone.WAITING),
     CrawlState.STOPPING: ("■", Tone.WAITING),
 }
-# When there is no room for all, what needs a look stays.
+# When there is no room for all, states that need attention stay.
 _LAST = (Tone.PLAIN, Tone.DONE)
 _PRIORITY = sorted(GLYPHS, key=lambda state: GLYPHS[state][1] in _LAST)
 
 
-def block(live: Live, look: Look, location: str | None = None) -> list[str]:
+def block(live: Live, display: Display, location: str | None = None) -> list[str]:
     """Return the lines of the block."""
-    lines = [_first(live, look)]
-    if look.columns >= FEW_COLUMNS:
-        lines.append(_second(live, look))
-        if look.rows >= FEW_ROWS:
+    lines = [_first(live, display)]
+    if display.columns >= FEW_COLUMNS:
+        lines.append(_second(live, display))
+        if display.rows >= FEW_ROWS:
             lines += [
-                [_third(live, look, location)],
+                [_third(live, display, location)],
                 [_url(live)],
-                [_numbers(live, look)],
-                _hosts(live, look),
-                _back(live, look),
+                [_numbers(live, display)],
+                _hosts(live, display),
+                _back(live, display),
             ]
-    drawn = [look.line(line) for line in lines]
+    drawn = [display.line(line) for line in lines]
     while drawn and not drawn[-1]:
         drawn.pop()
     return drawn
@@ -69,12 +69,12 @@ def block(live: Live, look: Look, location: str | None = None) -> list[str]:
 # ---------------------------------------------------------------------- what it does
 
 
-def _first(live: Live, look: Look) -> Line:
+def _first(live: Live, display: Display) -> Line:
     if live.state is CrawlState.STOPPING:
         return _stopping(live)
     glyph, tone = _STATES[live.state]
     head, took = f"{glyph} {live.state.value}", span(live.elapsed_s)
-    room = look.columns - 1 - width(head) - 2 - width(took) - 2
+    room = display.columns - 1 - width(head) - 2 - width(took) - 2
     clauses = doing(live, lambda host: short_host(host, _HOST))
     said = _clauses([safe_term(clause) for clause in clauses], room)
     return [(head, tone), "  ", said, " " * (room - width(said) + 2), took]
@@ -99,10 +99,10 @@ def _clauses(clauses: list[str], room: int) -> str:
 # ---------------------------------------------------------------------- how far it is
 
 
-def _second(live: Live, look: Look) -> Line:
+def _second(live: Live, display: Display) -> Line:
     """Return a bar where there is an end, and the numbers behind it."""
     done, total, text = _end(live)
-    room = look.columns - 1 - width(text) - 2
+    room = display.columns - 1 - width(text) - 2
     if total <= 0 or room < 10:
         return [text]
     full = min(room, int(room * min(1.0, done / total)))
@@ -130,11 +130,11 @@ def _end(live: Live) -> tuple[float, float, str]:
     return pages, known, f"{pages:,} of {known:,} known"
 
 
-def _third(live: Live, look: Look, location: str | None) -> str:
+def _third(live: Live, display: Display, location: str | None) -> str:
     if live.state is CrawlState.PAUSED:
-        return "" if location is None else _how_to_continue(live, look, location)
-    room = max(20, look.columns - 1 - 60)
-    return ahead(live, lambda host: short_host(host, room), is_short=not look.is_wide)
+        return "" if location is None else _how_to_continue(live, display, location)
+    room = max(20, display.columns - 1 - 60)
+    return ahead(live, lambda host: short_host(host, room), is_short=not display.is_wide)
 
 
 def _url(live: Live) -> str:
@@ -145,36 +145,36 @@ def _url(live: Live) -> str:
     return f"{'Fetching' if live.stats.in_flight else 'Fetched'} {safe_term(url)}"
 
 
-def _how_to_continue(live: Live, look: Look, location: str) -> str:
+def _how_to_continue(live: Live, display: Display, location: str) -> str:
     """Return the command that ends the pause, whole: half a command cannot be pasted."""
     command = safe_term(continue_command(live, location))
     forms = (f"To continue: {command}", command)
-    fitting = (form for form in forms if width(form) < look.columns)
+    fitting = (form for form in forms if width(form) < display.columns)
     return next(fitting, "To continue: mannerly unpause DIR, mannerly host resume DIR HOST")
 
 
 # ---------------------------------------------------------------------- numbers and hosts
 
 
-def _numbers(live: Live, look: Look) -> str:
+def _numbers(live: Live, display: Display) -> str:
     stats = live.stats
     flying = f"In flight {stats.in_flight:,}"
-    if look.is_wide and live.limits.concurrency:
+    if display.is_wide and live.limits.concurrency:
         flying += f" of {live.limits.concurrency:,}"
-    fields = [f"Queue {stats.queued:,}", flying, _refusals(live, look), _times(live, look)]
+    fields = [f"Queue {stats.queued:,}", flying, _refusals(live, display), _times(live, display)]
     if stats.failed:
         fields.append(f"Failed {sum(stats.failed.values()):,}")
-    if look.is_wide and stats.bytes:
+    if display.is_wide and stats.bytes:
         fields.append(size(stats.bytes))
-    return _fitting([field for field in fields if field], "   ", look)
+    return _fitting([field for field in fields if field], "   ", display)
 
 
-def _refusals(live: Live, look: Look) -> str:
+def _refusals(live: Live, display: Display) -> str:
     stats = live.stats
     if not stats.throttles:
         return "Refused 0"
     said = f"Refused {percent(stats.throttles, stats.fetched + stats.robots + stats.throttles)}"
-    return f"{said} ({stats.throttles:,})" if look.is_wide else said
+    return f"{said} ({stats.throttles:,})" if display.is_wide else said
 
 
 def percent(part: int, whole: int) -> str:
@@ -183,13 +183,13 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.2f} %" if share < 1 else f"{share:.1f} %" if share < 10 else f"{share:.0f} %"
 
 
-def _times(live: Live, look: Look) -> str:
+def _times(live: Live, display: Display) -> str:
     if live.state in (CrawlState.WAITING, CrawlState.REFUSED, CrawlState.PAUSED, CrawlState.HELD):
         return f"last page {span(live.idle_s)} ago" if live.stats.pages else ""
     latencies = live.stats.latencies
     if not latencies:
         return ""
-    within = "95 % within" if look.is_wide else "95 %"
+    within = "95 % within" if display.is_wide else "95 %"
     half, most = (short_time(latencies.within(share)) for share in (0.5, 0.95))
     return f"Latency {half}, {within} {most}"
 
@@ -201,14 +201,14 @@ def short_time(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 0.0995 else f"{seconds * 100:.0f}0 ms"
 
 
-def _fitting(fields: Iterable[str], gap: str, look: Look) -> str:
+def _fitting(fields: Iterable[str], gap: str, display: Display) -> str:
     kept = list(fields)
-    while len(kept) > 1 and width(gap.join(kept)) > look.columns - 1:
+    while len(kept) > 1 and width(gap.join(kept)) > display.columns - 1:
         kept.pop()
     return gap.join(kept)
 
 
-def _hosts(live: Live, look: Look) -> Line:
+def _hosts(live: Live, display: Display) -> Line:
     """Return the number of hosts by state; what does not fit is one number."""
     counts = {state: count for state, count in live.counts.items() if count}
     shown = [state for state in _PRIORITY if state in counts]
@@ -222,17 +222,17 @@ def _hosts(live: Live, look: Look) -> Line:
                 line += ["  " if line else "", (glyph, tone), words]
         if others:
             line += [f"  + {others:,} others"]
-        if _width(line) <= look.columns - 1 or len(shown) <= 1:
+        if _width(line) <= display.columns - 1 or len(shown) <= 1:
             return line
         others += counts[shown.pop()]
 
 
-def _back(live: Live, look: Look) -> Line:
+def _back(live: Live, display: Display) -> Line:
     """Return who comes back first; as many as fit."""
     line: Line = []
     used = width("Next back: ")
     for host in live.back:
-        room = look.columns - 1 - used - (2 if line else 0)
+        room = display.columns - 1 - used - (2 if line else 0)
         forms = (next_back(host), next_back(host, with_cause=False))
         item = next((form for form in forms if not line or _width(form) <= room), None)
         if item is None:

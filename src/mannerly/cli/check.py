@@ -60,12 +60,12 @@ def check(
     ] = None,
     options: Annotated[GivenOptions, OPTIONS],
 ) -> None:
-    """Crawl a site, ask for everything that it links to, and print what is broken.
+    """Find the broken links of a site.
 
     Pages are crawled as by `mannerly crawl`. Images, styles, scripts and pages of other sites are
     asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
     """
-    with failing_clearly(), named_or_temporary(options, "check") as location:
+    with failing_clearly(), named_or_temporary(urls, options, "check") as location:
         outputs = _outputs(options.pop("output", []))
         options |= {"data_dir": location, **CHECKING}
         configuration = resolve(options, environment=os.environ, directory=Path.cwd())

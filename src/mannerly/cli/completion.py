@@ -31,7 +31,10 @@ class Shell(StrEnum):
 def completion(
     shell: Annotated[Shell, Argument("SHELL", "bash, zsh or fish.")],
 ) -> None:
-    """Print the completion script of a shell; --help says where to put it."""
+    """Print the completion script of a shell.
+
+    Where to put it is said below.
+    """
     from click.shell_completion import get_completion_class
 
     root = click.get_current_context().find_root().command

@@ -384,8 +384,8 @@ def _report(
 
 def print_summary(plan: RunPlan, result: CrawlResult) -> None:
     """Print how a run ended."""
+    from .display import error_display
     from .endings import next_command
-    from .look import error_look
     from .summary import Ended, summary
     from .terminal import tell
 
@@ -407,4 +407,4 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
         next_command=next_command(plan.location, data_dir),
         data_dir=data_dir,
     )
-    tell(summary(ended, error_look()) + "\n")
+    tell(summary(ended, error_display()) + "\n")

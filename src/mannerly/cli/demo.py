@@ -58,7 +58,7 @@ def demo(
     from mannerly.demo.log import WIDE, table
     from mannerly.live.meter import Limits
 
-    from .look import error_look, look_at
+    from .display import display_of, error_display
     from .progress import Progress
     from .summary import Ended, summary
     from .terminal import fail, note, show
@@ -75,12 +75,12 @@ def demo(
             verdicts = web.verdicts(least_gap_s=1.0 / settings.politeness.rate_ceiling)
     except DemoError as error:
         fail(f"the demo cannot run: {error}")
-    note(summary(Ended(result, limit=f"--seconds {seconds:g}"), error_look()))
-    show(table(verdicts, columns=WIDE if verbose else look_at(sys.stdout).columns))
+    note(summary(Ended(result, limit=f"--seconds {seconds:g}"), error_display()))
+    show(table(verdicts, columns=WIDE if verbose else display_of(sys.stdout).columns))
     impolite = [verdict for verdict in verdicts if not verdict.is_polite]
     for verdict in impolite:
         note(f"{verdict.name}: {'; '.join(verdict.broken)}")
     if impolite:
         raise click.exceptions.Exit(1)
     note("")
-    note(error_look().spelled(_VERDICT))
+    note(error_display().spelled(_VERDICT))

@@ -46,7 +46,7 @@ def doctor(
         Argument(
             "[DIR]",
             "Data directory of a crawl, or the URL of a Redis or Valkey server "
-            "(redis://HOST:PORT); without it, the installation is looked at.",
+            "(redis://HOST:PORT); without it, the installation is checked.",
             is_crawl=True,
         ),
     ] = None,

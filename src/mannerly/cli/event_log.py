@@ -13,14 +13,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.politeness import events as polite
 
 from .terminal import json_escaped, note, safe_term
 
 if TYPE_CHECKING:
     from mannerly.crawler.events import Event
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
 
 
 def log(log_format: str, event: str, **fields: object) -> None:
@@ -56,7 +56,7 @@ def _value(value: object) -> str:
 
 
 # Not printed above a live block unless asked for: the block or the summary shows it.
-ORDINARY = frozenset({polite.Slowed, polite.Closed, told.HostGivenUp})
+ORDINARY = frozenset({polite.Slowed, polite.Closed, crawl_events.HostGivenUp})
 _HOSTS = 10_000  # whose pace is remembered, to say what it was before
 
 
@@ -68,11 +68,11 @@ class EventLog:
         self._leaves_out = leaves_out
         self._paces: dict[str, float] = {}
 
-    def lines(self, news: Told) -> list[str]:
+    def lines(self, batch: EventBatch) -> list[str]:
         """Return a line for each event."""
-        lines = [self._line(event) for event in news.events if type(event) not in self._leaves_out]
-        if news.left_out:
-            lines.append(line_of(self._format, "Omitted", events=news.left_out))
+        lines = [self._line(event) for event in batch.events if type(event) not in self._leaves_out]
+        if batch.left_out:
+            lines.append(line_of(self._format, "Omitted", events=batch.left_out))
         return [line for line in lines if line]
 
     def _line(self, event: Event) -> str:
@@ -89,15 +89,15 @@ class EventLog:
                 return "Probing", self._change(host, delay_s)
             case polite.Recovered(host, _, delay_s):
                 return "Recovered", self._change(host, delay_s)
-            case told.HostWaits(host, url, wait_s, reason):
+            case crawl_events.HostWaits(host, url, wait_s, reason):
                 return self._waiting(host, url, wait_s, reason)
-            case told.HostGivenUp(host, reason):
+            case crawl_events.HostGivenUp(host, reason):
                 from mannerly.crawler.inspection.reasons import error_words
 
                 return "Given-up", {"host": host, "reason": error_words(reason)}
-            case told.SitemapsLimited(host, sitemaps, size):
+            case crawl_events.SitemapsLimited(host, sitemaps, size):
                 return "Sitemaps-limited", {"host": host, "sitemaps": sitemaps, "bytes": size}
-            case told.LoopStalled(took_s):
+            case crawl_events.LoopStalled(took_s):
                 return "Loop-stalled", {"for_s": _s(took_s)}
         return self._warning(event)
 

@@ -12,14 +12,14 @@ from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, LimitedBy
 from mannerly.crawler.inspection.host_words import cause, state_words
 from mannerly.crawler.web.words import span
 
-from .look import Tone, short_host, width
+from .display import Tone, short_host, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mannerly.crawler.host_view import HostView
 
-    from .look import Line, Look
+    from .display import Display, Line
 
 
 # In the order in which they are shown.
@@ -50,43 +50,43 @@ _NEXT = 12
 _WIDE_FROM = 116  # columns: 24 are left for a host
 
 
-def busiest(views: Sequence[HostView], look: Look, *, rows: int) -> list[str]:
+def busiest(views: Sequence[HostView], display: Display, *, rows: int) -> list[str]:
     """Return the hosts with the longest queues, with an empty line before."""
     hosts = sorted(views, key=lambda host: -host.queued)[: max(0, rows - 2)]
-    return ["", *host_table(hosts, look)] if hosts else []
+    return ["", *host_table(hosts, display)] if hosts else []
 
 
-def host_table(hosts: Sequence[HostView], look: Look) -> list[str]:
+def host_table(hosts: Sequence[HostView], display: Display) -> list[str]:
     """Return a head and one line a host."""
-    make = _wide_row if has_states(look) else _narrow_row
-    return [look.line(_head(look)), *(look.line(make(host, look)) for host in hosts)]
+    make = _wide_row if has_states(display) else _narrow_row
+    return [display.line(_head(display)), *(display.line(make(host, display)) for host in hosts)]
 
 
-def has_states(look: Look) -> bool:
+def has_states(display: Display) -> bool:
     """Return whether there is room for the state in words and the cause."""
-    return look.columns >= _WIDE_FROM
+    return display.columns >= _WIDE_FROM
 
 
-def legend(hosts: Sequence[HostView], look: Look) -> str:
+def legend(hosts: Sequence[HostView], display: Display) -> str:
     """Return the glyphs of a table without a column for the state."""
     states = {host.state for host in hosts}
     line: Line = []
     for state, glyph in GLYPHS.items():
         if state in states:
             line += ["  " if line else "", glyph, f" {state_words(state)}"]
-    return look.line(line)
+    return display.line(line)
 
 
-def _name_columns(look: Look) -> int:
-    if not has_states(look):
-        return max(10, look.columns - 1 - 3 - sum(columns for _, columns in _NARROW))
+def _name_columns(display: Display) -> int:
+    if not has_states(display):
+        return max(10, display.columns - 1 - 3 - sum(columns for _, columns in _NARROW))
     rest = 2 + _STATE + 1 + _NEXT + 1 + _WHY + sum(columns for _, columns in _WIDE)
-    return min(60, look.columns - 1 - rest)
+    return min(60, display.columns - 1 - rest)
 
 
-def _head(look: Look) -> Line:
-    name = "Host".ljust(_name_columns(look))
-    if not has_states(look):
+def _head(display: Display) -> Line:
+    name = "Host".ljust(_name_columns(display))
+    if not has_states(display):
         return ["   ", name, *(label.rjust(columns) for label, columns in _NARROW)]
     return [
         "  ",
@@ -98,13 +98,13 @@ def _head(look: Look) -> Line:
     ]
 
 
-def _narrow_row(host: HostView, look: Look) -> Line:
+def _narrow_row(host: HostView, display: Display) -> Line:
     cells = (_next(host), _pace(host), _limit(host), f"{host.queued:,}", f"{host.refused:,}")
     numbers = [cell.rjust(columns) for cell, (_, columns) in zip(cells, _NARROW, strict=True)]
-    return [GLYPHS[host.state], "  ", _name(host, look), *numbers]
+    return [GLYPHS[host.state], "  ", _name(host, display), *numbers]
 
 
-def _wide_row(host: HostView, look: Look) -> Line:
+def _wide_row(host: HostView, display: Display) -> Line:
     glyph, tone = GLYPHS[host.state]
     state = state_words(host.state).capitalize().ljust(_STATE)
     cells = (
@@ -115,15 +115,15 @@ def _wide_row(host: HostView, look: Look) -> Line:
     why = why if width(why) <= _WHY else why[: _WHY - 1] + "…"
     return [
         (f"{glyph} {state} ", tone),
-        _name(host, look),
+        _name(host, display),
         _next(host).rjust(_NEXT),
         " " + why.ljust(_WHY),
         *numbers,
     ]
 
 
-def _name(host: HostView, look: Look) -> str:
-    columns = _name_columns(look)
+def _name(host: HostView, display: Display) -> str:
+    columns = _name_columns(display)
     return short_host(host.host, columns).ljust(columns)
 
 

@@ -1,4 +1,4 @@
-"""`mannerly hosts` and `mannerly host …`: look at the hosts of a crawl, and steer them.
+"""`mannerly hosts` and `mannerly host …`: show the hosts of a crawl, and steer them.
 
 Steering appends a control record to the crawl's store: a running crawl acts on it within a second,
 a stopped one when it is resumed.
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from mannerly.crawler.options.option import declaration
+from mannerly.crawler.web.choices import HostSort
 from mannerly.crawler.web.words import many, span, without_userinfo
 
 from .command_line import Argument
-from .look import look_at
+from .display import display_of
 from .steer import host_resume_command, pace
 from .stored import Location, opened, when
 from .terminal import fail, failing_clearly, note, print_json, safe_term, show
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stored import HostHandle, StoredCrawl
     from mannerly.hosts.base import HostBudget
 
-    from .look import Look
+    from .display import Display
 
 Host = Annotated[
     str,
@@ -46,16 +47,12 @@ def hosts(
     location: Location,
     *,
     sort: Annotated[
-        str,
-        declaration(
-            "Sort by queued, fetched, refused, failed, given_up or delay; largest first.",
-            metavar="WORD",
-        ),
-    ] = "queued",
+        HostSort, declaration(f"Sort by {', '.join(HostSort)}; largest first.")
+    ] = HostSort.QUEUED,
     limit: Annotated[int, declaration("Number of hosts to show.", low=1, metavar="N")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List the hosts of a crawl: queue, pace, limit, and why they wait."""
+    """List the hosts: queue, pace, limit, and why they wait."""
     with failing_clearly(), opened(location) as crawl:
         if json:
             orders = _orders(crawl)
@@ -64,15 +61,19 @@ def hosts(
         found = crawl.hosts(sort, limit)
         total = crawl.status().total["hosts"]
     if found:
-        print_table(found, sort, total, look_at(sys.stdout))
+        print_table(found, sort, total, display_of(sys.stdout))
 
 
-def print_table(found: list[HostView], sort: str, total: int, look: Look) -> None:
+def print_table(found: list[HostView], sort: str, total: int, display: Display) -> None:
     """Print hosts as a table, with what its columns mean."""
     from .host_table import has_states, host_table, legend
 
     all_of_them = f" --limit {total} shows all." if len(found) < total else ""
-    lines = [*host_table(found, look), "", *([] if has_states(look) else [legend(found, look)])]
+    lines = [
+        *host_table(found, display),
+        "",
+        *([] if has_states(display) else [legend(found, display)]),
+    ]
     by = {"queued": "queue", "given_up": "URLs given up"}.get(sort, sort)
     lines.append(
         f"{len(found):,} of {many(total, 'host')}, by {by}. Pace and limit in requests/s."

@@ -1,4 +1,4 @@
-"""Look at the installation, for `mannerly doctor` without a directory.
+"""Inspect the installation, for `mannerly doctor` without a directory.
 
 Each line is a part, its version or ability, and whether it is what a crawl needs: a floor that is
 not reached is a problem, a missing ability only a loss, and says what is lost.
@@ -87,7 +87,7 @@ def _machine() -> list[Finding]:
 
 
 def _host_memory() -> Finding:
-    """Look at the memory of hosts that crawls use if they name no other; it is not created."""
+    """Inspect the memory of hosts that crawls use if they name no other; it is not created."""
     import os
     from contextlib import closing
     from pathlib import Path

@@ -21,9 +21,9 @@ from mannerly.crawler.options.values import nearest, printable
 from mannerly.crawler.web.words import many, span
 
 from .config import ConfigError
+from .display import error_display
 from .endings import resume_command
 from .event_log import log
-from .look import error_look
 from .terminal import note, safe_term
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ _NAMED_SEEDS = 3
 
 def say(lines: Iterable[str], log_format: object) -> None:
     """Print notices, wrapped on a terminal; with a log format, each as a log line."""
-    look = error_look()
+    display = error_display()
     for line in lines:
         if log_format is not None:
             log(str(log_format), "Notice", reason=line)
         elif sys.stderr.isatty():
-            note(fill(look.spelled(line), look.columns - 1, subsequent_indent="  "))
+            note(fill(display.spelled(line), display.columns - 1, subsequent_indent="  "))
         else:
-            note(look.spelled(line))
+            note(display.spelled(line))
 
 
 def project_file(configuration: Configuration) -> list[str]:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from mannerly.live.meter import CrawlState, Limits, Live, Meter, log_fields
 
+from .display import error_display
 from .event_log import ORDINARY, EventLog, line_of
-from .look import error_look
 from .terminal import note
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
 
 _SECONDS = re.compile(r"\d+ s\b")
@@ -59,9 +59,9 @@ class Progress:
         self._live = self._meter.update(stats, elapsed_s)
         self._display.show(self._live)
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Show what happened."""
-        for line in self._events.lines(told):
+        for line in self._events.lines(batch):
             self._display.say(line)
 
     def stopping(self) -> None:
@@ -124,10 +124,10 @@ class _Block:
         from .block import block
         from .host_table import busiest
 
-        look = error_look()
-        lines = block(live, look, self._location)
+        display = error_display()
+        lines = block(live, display, self._location)
         if self._shows_hosts:
-            lines += busiest(live.views, look, rows=look.rows - len(lines) - 4)
+            lines += busiest(live.views, display, rows=display.rows - len(lines) - 4)
         self._screen.show(lines)
 
     def _press(self, key: str) -> None:

@@ -89,7 +89,7 @@ def report(
     fail_on: FailOn = None,
     quiet: Annotated[bool, declaration("Print errors only.", short="-q")] = False,
 ) -> None:
-    """Write a report of a crawl: broken links, redirects, duplicates, slow pages and more.
+    """Write a report: broken links, redirects, duplicates and more.
 
     It is one HTML file that needs nothing else. The crawl may be running.
     """

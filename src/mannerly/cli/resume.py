@@ -91,8 +91,9 @@ OPTIONS = OptionsOfCrawl(
 
 
 def recrawl(location: Location, options: Annotated[GivenOptions, OPTIONS]) -> None:
-    """Ask for the pages of a crawl again; fetch only what has changed.
+    """Crawl again, and fetch only what has changed.
 
+    Every page is asked for again, with its validators; new, changed and removed pages are counted.
     With the URL of a server, --crawl NAME and --data-dir DIR: as one worker of the crawl.
     """
     with failing_clearly():

@@ -24,7 +24,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .look import width
+from .display import width
 from .terminal import plain
 
 if TYPE_CHECKING:

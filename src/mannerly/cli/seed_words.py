@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.web.words import many
 
-from .look import width, wrapped
+from .display import width, wrapped
 from .terminal import safe_term
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.inspection.seeds import SeedAstray, SeedProblem
 
-    from .look import Look
+    from .display import Display
 
 _SEEDS = 10  # that are named; the rest is one number
 _URL = 200  # characters of one
@@ -42,21 +42,25 @@ _TLS = (
 _LATER = "Run the same command again when the server answers."
 
 
-def failed_seed_lines(problems: Sequence[SeedProblem], look: Look) -> list[str]:
+def failed_seed_lines(problems: Sequence[SeedProblem], display: Display) -> list[str]:
     """Return each seed with its cause, then what to do."""
-    lines = [line for problem in problems[:_SEEDS] for line in _named(problem, look)]
+    lines = [line for problem in problems[:_SEEDS] for line in _named(problem, display)]
     if len(problems) > _SEEDS:
         lines.append(f"  and {many(len(problems) - _SEEDS, 'more seed')}")
     advice = dict.fromkeys(_advice(problem.code) for problem in problems)
-    said = [line for each in advice for line in _paragraph(each, look)]
+    said = [line for each in advice for line in _paragraph(each, display)]
     return ["", *lines, "", *said]
 
 
-def _named(problem: SeedProblem, look: Look) -> list[str]:
+def _named(problem: SeedProblem, display: Display) -> list[str]:
     """Return a seed and its cause; on a narrow terminal, the cause below it."""
     url, why = safe_term(problem.url, limit=_URL), safe_term(problem.cause)
     line = f"  {url}   {why}"
-    return [line] if not look.wraps or width(line) < look.columns else [f"  {url}", f"      {why}"]
+    return (
+        [line]
+        if not display.wraps or width(line) < display.columns
+        else [f"  {url}", f"      {why}"]
+    )
 
 
 def _advice(code: str) -> str:
@@ -110,7 +114,7 @@ def _follow(seeds: Sequence[SeedAstray]) -> list[str]:
     return [f"{there}   # crawl there instead", f"{both}   # or both"]
 
 
-def _paragraph(text: str, look: Look) -> list[str]:
+def _paragraph(text: str, display: Display) -> list[str]:
     """Return a text as lines, indented by two."""
-    indented = wrapped("", text.split(" "), look.columns + 13, gap=" ")
+    indented = wrapped("", text.split(" "), display.columns + 13, gap=" ")
     return [f"  {line.strip()}" for line in indented]

@@ -141,6 +141,8 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[str]:
 def _seed(text: str, where: str) -> str:
     from mannerly.crawler.web.urls import canonical
 
+    if not text:
+        raise SeedError("an empty argument is not a URL: write it like https://example.com/page")
     if text.isdigit():  # https://99 would be the address 0.0.0.99
         raise SeedError(f"{where} is a number, not a URL: write it like https://example.com/page")
     full = text if "://" in text else f"https://{text}"

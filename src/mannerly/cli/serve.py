@@ -92,8 +92,9 @@ def serve(
         ),
     ],
 ) -> None:
-    """Run crawls as jobs: an HTTP API to create, watch, schedule and steer them.
+    """Run crawls as jobs behind an HTTP API.
 
+    Jobs are created, watched, scheduled and steered by requests, or on a page in the browser.
     Options of a crawl that the environment (MANNERLY_…) or a configuration file sets hold for
     every job that does not set them itself.
     """

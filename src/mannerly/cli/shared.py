@@ -1,4 +1,4 @@
-"""Crawls in a Redis or Valkey server: create, join, or look at one.
+"""Crawls in a Redis or Valkey server: create, join, or inspect one.
 
 `mannerly crawl` creates or joins with the same command. A command that takes the directory of a
 crawl takes one in a server, too (`mannerly status redis://HOST:PORT/DB --crawl NAME`): the argument

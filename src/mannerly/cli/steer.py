@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from mannerly.crawler.control import HostOrders, InForce
     from mannerly.live.meter import Live
 
-_LOOK_S = 0.1  # how often `stop --wait` looks whether the crawl has ended
+_POLL_S = 0.1  # how often `stop --wait` asks whether the crawl has ended
 
 _WITH_NUMBER = [name for name in CHANGEABLE if OPTIONS[name].kind is not ValueKind.LIST]
 
 
 def pause(location: Location) -> None:
-    """Pause a crawl until `unpause`; requests in flight finish."""
+    """Pause a crawl until `unpause`.
+
+    Requests in flight finish.
+    """
     with failing_clearly(), opened(location) as crawl:
         crawl.pause()
         note(
@@ -66,7 +69,7 @@ def stop(
         crawl.stop()
         note(f"Stopping {crawl.location}. To resume it: {resume_command(crawl.location)}")
         while wait and crawl.store.is_running():
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
 
 def add(
@@ -76,7 +79,10 @@ def add(
         Argument("URL|FILE|-", "URLs, files with one URL a line, or - for standard input."),
     ],
 ) -> None:
-    """Add seeds (start URLs) to a crawl; its scope then includes them."""
+    """Add seeds (start URLs) to a crawl.
+
+    Its scope includes them from then on.
+    """
     from .seeds import read_seeds
 
     with failing_clearly(), opened(location) as crawl:

@@ -35,7 +35,7 @@ Location = Annotated[
 
 @contextmanager
 def opened(location: str | Path) -> Iterator[StoredCrawl]:
-    """Open a crawl to look at it or to steer it; exit with code 2 if there is none.
+    """Open a crawl to show it or to steer it; exit with code 2 if there is none.
 
     Raises:
         StoreError: it is damaged, or of another version.
@@ -114,10 +114,14 @@ def default_location(sources: list[SeedSource]) -> str:
 
 
 @contextmanager
-def named_or_temporary(given: Mapping[str, Value], command: str) -> Iterator[str]:
+def named_or_temporary(
+    urls: list[str] | None, given: Mapping[str, Value], command: str
+) -> Iterator[str]:
     """Yield the directory that --data-dir names, or a temporary one that is removed at the end."""
     if named := given.get("data_dir"):
         yield str(named)
         return
+    if not urls:
+        fail(f"nothing to {command}: give a URL or a file of URLs")
     with tempfile.TemporaryDirectory(prefix=f"mannerly-{command}-") as made:
         yield str(Path(made) / "crawl")

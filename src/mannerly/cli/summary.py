@@ -19,8 +19,8 @@ from mannerly.crawler.stats import NOT_MODIFIED
 from mannerly.crawler.web.words import many, size, span
 
 from .block import percent, short_time
+from .display import Display, Tone, short_host, wrapped
 from .endings import is_incomplete, resume_command
-from .look import Look, Tone, short_host, wrapped
 from .retry import retry_command
 from .seed_words import astray_lines, failed_seed_lines
 from .terminal import plain, safe_term
@@ -96,35 +96,35 @@ class _Text(NamedTuple):
     lines: list[str]
 
 
-def summary(ended: Ended, look: Look | None = None) -> str:
+def summary(ended: Ended, display: Display | None = None) -> str:
     """Return the end of a run in words, in the width of a terminal."""
-    look = look or Look()
-    text = _text(ended, look)
-    head = look.painted(look.spelled(text.state), text.tone) + look.spelled(text.said)
-    return "\n".join([head, *(plain(look.spelled(line)) for line in text.lines)])
+    display = display or Display()
+    text = _text(ended, display)
+    head = display.painted(display.spelled(text.state), text.tone) + display.spelled(text.said)
+    return "\n".join([head, *(plain(display.spelled(line)) for line in text.lines)])
 
 
-def _text(ended: Ended, look: Look) -> _Text:
+def _text(ended: Ended, display: Display) -> _Text:
     result = ended.result
     ending = result.ending.value
     if ending in ("stopped", "terminated"):
-        return _stopped(ended, look)
+        return _stopped(ended, display)
     if ending == "crashed":
-        return _crashed(ended, look)
+        return _crashed(ended, display)
     if ending == "no_seed":
-        lines = failed_seed_lines(result.seed_problems, look)
+        lines = failed_seed_lines(result.seed_problems, display)
         return _Text("× Failed", Tone.REFUSED, ": no seed could be fetched", lines)
     if ending == "error_rate":
-        return _failing(ended, look)
+        return _failing(ended, display)
     if ending in ("max_urls", "duration"):
-        return _limited(ended, look)
+        return _limited(ended, display)
     if result.astray:
         said, lines = astray_lines(result.astray, ended.pages)
         return _Text("◇ Incomplete", Tone.PLAIN, said, lines)
     if is_incomplete(result):
-        return _incomplete(ended, look)
+        return _incomplete(ended, display)
     volume = f", {size(result.stats.bytes)}" if result.stats.bytes else ""
-    lines = ["", *_table(ended, look)]
+    lines = ["", *_table(ended, display)]
     if +result.stats.failures and ended.location is not None:
         lines += ["", f"  {retry_command(ended.location)}   # try the failed ones again"]
     elif ended.next_command:
@@ -135,36 +135,36 @@ def _text(ended: Ended, look: Look) -> _Text:
 # ---------------------------------------------------------------------- the endings
 
 
-def _stopped(ended: Ended, look: Look) -> _Text:
+def _stopped(ended: Ended, display: Display) -> _Text:
     result = ended.result
     by = "by you" if result.ending.value == "stopped" else "by a signal or an order"
     left = f", {many(result.pending, 'URL')} left" if result.pending else ""
-    lines = ["", *_table(ended, look), ""] if ended.is_long else _violated(result.stats, look)
+    lines = ["", *_table(ended, display), ""] if ended.is_long else _violated(result.stats, display)
     lines += ["  Nothing is lost. Go on with:", *ended.resume] if ended.resume else []
     said = f" {by} after {span(result.seconds)}: {ended.pages}{left}"
     return _Text("■ Stopped", Tone.WAITING, said, lines)
 
 
-def _crashed(ended: Ended, look: Look) -> _Text:
+def _crashed(ended: Ended, display: Display) -> _Text:
     trouble = safe_term(ended.result.stats.trouble or "a worker process died too often")
     said = f": {trouble}, after {ended.pages}"
-    lines = ["", *_table(ended, look), "", *ended.resume]
+    lines = ["", *_table(ended, display), "", *ended.resume]
     return _Text("× Failed", Tone.REFUSED, said, lines)
 
 
-def _failing(ended: Ended, look: Look) -> _Text:
+def _failing(ended: Ended, display: Display) -> _Text:
     said = f" at {ended.limit}: too many requests fail, after {ended.pages}"
-    lines = ["", *_table(ended, look), "", *ended.resume]
+    lines = ["", *_table(ended, display), "", *ended.resume]
     return _Text("× Stopped", Tone.REFUSED, said, lines)
 
 
-def _limited(ended: Ended, look: Look) -> _Text:
+def _limited(ended: Ended, display: Display) -> _Text:
     result = ended.result
     left = [many(result.pending, "URL") + " in the queue"] if result.pending else []
-    lines = _table(ended, look)
-    lines += wrapped("Left", left, look.columns) if left else []
-    lines += _row("Held back", _held_back(result.stats), look)
-    lines += _given_up(ended, look)
+    lines = _table(ended, display)
+    lines += wrapped("Left", left, display.columns) if left else []
+    lines += _row("Held back", _held_back(result.stats), display)
+    lines += _given_up(ended, display)
     return _Text(
         "✓ Stopped", Tone.DONE, f" at {ended.limit}: {ended.speed}", ["", *lines, *_on(ended)]
     )
@@ -174,7 +174,7 @@ def _on(ended: Ended) -> list[str]:
     return ["", *ended.resume] if ended.result.pending and ended.resume else []
 
 
-def _incomplete(ended: Ended, look: Look) -> _Text:
+def _incomplete(ended: Ended, display: Display) -> _Text:
     result = ended.result
     left = []
     if result.given_up:
@@ -189,14 +189,14 @@ def _incomplete(ended: Ended, look: Look) -> _Text:
     if unread := result.unread or result.stats.crashed:
         left.append(f"the links of {many(unread, 'page')} are missing")
     said = f": {ended.pages} in {span(result.seconds)}; {', '.join(left)}"
-    lines = ["", *_table(ended, look), *_given_up(ended, look)]
+    lines = ["", *_table(ended, display), *_given_up(ended, display)]
     if ended.location is not None:
         again = retry_command(ended.location) + (" --given-up" if not unread else "")
         lines += ["", ended.resume[0] if result.pending else f"  {again}"]
     return _Text("◇ Incomplete", Tone.PLAIN, said, lines)
 
 
-def _given_up(ended: Ended, look: Look) -> list[str]:
+def _given_up(ended: Ended, display: Display) -> list[str]:
     """Return one line for each host that was given up: how many URLs, and why."""
     hosts = ended.result.given_up_hosts
     if not hosts:
@@ -205,7 +205,7 @@ def _given_up(ended: Ended, look: Look) -> list[str]:
     return [
         "",
         *(
-            look.line(
+            display.line(
                 [
                     f"  × {short_host(each.host, columns):<{columns}} {each.urls:>7,}   ",
                     safe_term(each.reason),
@@ -219,7 +219,7 @@ def _given_up(ended: Ended, look: Look) -> list[str]:
 # ---------------------------------------------------------------------- the table
 
 
-def _table(ended: Ended, look: Look) -> list[str]:
+def _table(ended: Ended, display: Display) -> list[str]:
     stats = ended.result.stats
     skipped = {reason: count for reason, count in stats.skipped.items() if reason not in GIVEN_UP}
     rows = [
@@ -235,14 +235,14 @@ def _table(ended: Ended, look: Look) -> list[str]:
         ("Mended", [safe_term("; ".join(stats.mended))] if stats.mended else []),
         ("Kept in", _kept_in(ended.location)),
     ]
-    return [line for label, parts in rows for line in _row(label, parts, look)]
+    return [line for label, parts in rows for line in _row(label, parts, display)]
 
 
-def _row(label: str, parts: list[str], look: Look) -> list[str]:
+def _row(label: str, parts: list[str], display: Display) -> list[str]:
     if not parts:
         return []
     gap = " " if label == "Politeness" else "   "
-    return wrapped(label, parts, look.columns, gap=gap)
+    return wrapped(label, parts, display.columns, gap=gap)
 
 
 def _items(stats: Stats) -> list[str]:
@@ -271,8 +271,8 @@ def _politeness(stats: Stats) -> list[str]:
     return said.split(" ")
 
 
-def _violated(stats: Stats, look: Look) -> list[str]:
-    return _row("Politeness", _politeness(stats), look) if stats.too_early else []
+def _violated(stats: Stats, display: Display) -> list[str]:
+    return _row("Politeness", _politeness(stats), display) if stats.too_early else []
 
 
 def _answers(stats: Stats) -> list[str]:

@@ -1,7 +1,7 @@
 """`mannerly warm`: ask for every page of a site's sitemaps, so that the cache in front has it.
 
 A run of warming is a crawl with its own defaults (`crawler.settings.warming`): links are not
-followed, each page is looked at until the cache has it, and the pace yields to latency early.
+followed, each page is asked for until the cache has it, and the pace yields to latency early.
 
 0    finished, or --max-urls or --duration reached
 1    too many requests failed (--max-error-rate), or as for crawl
@@ -73,13 +73,14 @@ def warm(
     ] = None,
     options: Annotated[GivenOptions, OPTIONS],
 ) -> None:
-    """Ask for every page that a site's sitemaps list, so that its cache has them.
+    """Fill the cache in front of a site.
 
-    Pages go in the order of their priority in the sitemap. One that the cache did not have is asked
-    for again, to see that it has it now. The pace yields when the site becomes slower. The hit rate
-    and the time to the first byte, before and after, are printed by section.
+    Every page that the site's sitemaps list is asked for, so that its cache has it, those with the
+    highest priority first. A page that the cache did not have is asked for again, to see that it
+    has it now. The pace yields when the site becomes slower. The hit rate and the time to the first
+    byte, before and after, are printed by section.
     """
-    with failing_clearly(), named_or_temporary(options, "warm") as location:
+    with failing_clearly(), named_or_temporary(urls, options, "warm") as location:
         options["data_dir"] = location
         _take_headers_as_variants(options)
         arguments = _take_sitemaps(urls or [], options)
@@ -100,7 +101,7 @@ def _base() -> CrawlSettings:
 def _take_sitemaps(arguments: list[str], given: dict[str, Value]) -> list[str]:
     """Move URLs of sitemaps to --sitemap; the home page of each is a seed, for the scope.
 
-    If nothing else is given, no other sitemap is looked for.
+    If nothing else is given, no other sitemap is read.
     """
     from mannerly.crawler.web.urls import canonical
 
@@ -192,7 +193,7 @@ def _sentences(whole: WarmthRow, result: CrawlResult) -> Iterator[str]:
         f"{_share(whole.hit_rate_after)}"
     )
     if cold:
-        yield f"{many(cold, 'page')} not in the cache after a second look"
+        yield f"{many(cold, 'page')} not in the cache after a second request"
     if whole.uncacheable:
         yield f"{many(whole.uncacheable, 'page')} that the site or its cache does not let be cached"
     if whole.unknown:

@@ -1,4 +1,4 @@
-"""`mannerly watch`: show a crawl that runs elsewhere as a live table (`watching`)."""
+"""`mannerly watch`: show a crawl of another process as a live table (`watching`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def watch(
     location: Location,
     *,
     interval: Annotated[
-        float, declaration("Seconds between two looks, at least.", low=0.2, metavar="S")
+        float, declaration("Seconds between two updates, at least.", low=0.2, metavar="S")
     ] = 1.0,
 ) -> None:
     """Show a running crawl live: what it does, and its hosts."""

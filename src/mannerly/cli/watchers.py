@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mannerly.crawler.runtime.ending import Watcher
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
     from mannerly.live.meter import Limits
 
@@ -44,9 +44,9 @@ class _Watchers:
         for each in self._watchers:
             each(stats, elapsed_s)
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         for each in self._watchers:
-            each.hear(told if each.is_close else told.notable())
+            each.hear(batch if each.is_close else batch.notable())
 
     def stopping(self) -> None:
         for each in self._watchers:
@@ -92,7 +92,7 @@ class MetricsFile:
             self._next_s = elapsed_s + self._interval_s
             self._write()
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Events are in the totals."""
 
     def stopping(self) -> None:
@@ -176,9 +176,9 @@ class LivePage:
         """Show a report."""
         self._page.show(stats, elapsed_s)
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Show what happened."""
-        self._page.hear(told)
+        self._page.hear(batch)
 
     def stopping(self) -> None:
         """The next reports show it."""

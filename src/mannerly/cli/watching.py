@@ -1,4 +1,4 @@
-"""Show a crawl that runs elsewhere as a live table, read from its store: `mannerly watch`.
+"""Show a crawl of another process as a live table, read from its store: `mannerly watch`.
 
     s  sort by the next column        /  show only hosts whose name has a text; Enter ends it
     j  select the next host           k  the one before
@@ -6,7 +6,7 @@
     q  leave; the crawl goes on
 
 The whole screen is used and given back. What is shown is at most a second or two old: the more
-hosts a crawl has, the longer the time between two looks, so that looking takes a tenth of one core
+hosts a crawl has, the longer the time between two updates: reading takes a tenth of one core
 at most. `lines` is pure.
 """
 
@@ -26,8 +26,8 @@ from mannerly.crawler.web.words import many
 from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
 from .block import block
+from .display import Display, display_of
 from .host_table import host_table
-from .look import Look, look_at
 from .screen import Keys
 from .terminal import safe_term
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.stored import StoredCrawl
 
 SORTS = ("queued", "fetched", "refused", "delay")
-_SHARE = 10  # a look that takes 1 s is made every 10 s
+_SHARE = 10  # reading that takes 1 s is repeated after 10 s
 _FROM, _TO = "\x1b[?1049h", "\x1b[?1049l"  # another screen, and back
 _INVERTED, _PLAIN = "\x1b[7m", "\x1b[0m"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -59,34 +59,34 @@ class Seen(NamedTuple):
     said: str = ""  # the answer to the last key
 
 
-def lines(seen: Seen, look: Look) -> list[str]:
+def lines(seen: Seen, display: Display) -> list[str]:
     """Return the screen: three lines about the crawl, then as many hosts as there are rows."""
-    rows = max(look.rows, 20)
-    head = block(seen.live, look._replace(rows=rows), seen.status.crawl)[:3]
+    rows = max(display.rows, 20)
+    head = block(seen.live, display._replace(rows=rows), seen.status.crawl)[:3]
     hosts = [host for host in seen.hosts if seen.wanted in host.host]
-    rows = look.rows - len(head) - 4
+    rows = display.rows - len(head) - 4
     hosts = hosts[: max(0, rows)]
-    table = host_table(hosts, look)
+    table = host_table(hosts, display)
     for number, host in enumerate(hosts):
         if host.host == seen.selected:
-            table[number + 1] = marked(table[number + 1], look)
+            table[number + 1] = marked(table[number + 1], display)
     total = seen.status.total["hosts"]
     foot = f"{len(hosts):,} of {many(total, 'host')}, by {seen.sort}"
     if seen.wanted or seen.is_typing:
         foot += f", with “{safe_term(seen.wanted, limit=30)}”"
     keys = "s sort  / filter  j k select  p pause host  q quit (the crawl goes on)"
-    return [*head, "", *table, "", look.line([f"{foot}.  {seen.said or keys}"])]
+    return [*head, "", *table, "", display.line([f"{foot}.  {seen.said or keys}"])]
 
 
-def marked(line: str, look: Look) -> str:
+def marked(line: str, display: Display) -> str:
     """Return the line of the selected host: inverted, or with a sign where there is no colour."""
-    if look.colors:
+    if display.colors:
         return f"{_INVERTED}{line.replace(_PLAIN, _PLAIN + _INVERTED)}{_PLAIN}"
     return f">{line[1:]}" if line else line
 
 
 class Watch:
-    """Looks at a crawl again and again, and obeys keys in between."""
+    """Reads a crawl again and again, and obeys keys in between."""
 
     def __init__(self, crawl: StoredCrawl, interval_s: float, keys: Keys) -> None:
         self._crawl = crawl
@@ -102,16 +102,16 @@ class Watch:
         """Show the crawl until it ends or a key ends it; return what was seen last."""
         while True:
             began = time.monotonic()
-            seen = self._look()
+            seen = self._read()
             self._draw(seen)
             if self._wants_end or seen.status.state in ("stopped", "finished"):
                 return seen
             took_s = time.monotonic() - began
             self._wait(max(self._interval_s, _SHARE * took_s))
 
-    def _look(self) -> Seen:
+    def _read(self) -> Seen:
         status = self._crawl.status()
-        rows = 10_000 if self._wanted else look_at(sys.stdout).rows
+        rows = 10_000 if self._wanted else display_of(sys.stdout).rows
         hosts = self._crawl.hosts(SORTS[self._sort], rows)
         slowest = self._crawl.slowest_host()
         known = hosts if slowest is None else [*hosts, slowest]
@@ -122,13 +122,13 @@ class Watch:
         return Seen(status, hosts, live, sort, self._wanted, self._is_typing, self._selected, said)
 
     def _draw(self, seen: Seen) -> None:
-        look = look_at(sys.stdout)
-        drawn = [f"{line}{_ERASE_LINE}" for line in lines(seen, look)[: look.rows]]
+        display = display_of(sys.stdout)
+        drawn = [f"{line}{_ERASE_LINE}" for line in lines(seen, display)[: display.rows]]
         sys.stdout.write(_HOME + "\r\n".join(drawn) + _ERASE_BELOW)
         sys.stdout.flush()
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the next look, or for a key."""
+        """Wait for the next update, or for a key."""
         descriptors = [self._keys.descriptor] if self._keys.is_taken else []
         ready, _, _ = select.select(descriptors, [], [], seconds)
         for key in self._keys.read() if ready else "":
@@ -180,7 +180,7 @@ class _StoredMeter:
     def __init__(self, now: float) -> None:
         self._meter = Meter()
         self._began = now
-        self._before: int | None = None  # pages at the first look
+        self._before: int | None = None  # pages at the first update
 
     def update(
         self,

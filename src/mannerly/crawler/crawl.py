@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.values import Given
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.ending import Watcher
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import CrawlStore
 
@@ -285,7 +285,7 @@ class Crawl(StoredCrawl):
         *,
         interrupts: StopSwitch | None = None,
         watch: Callable[[Stats, float], None] | None = None,
-        hear: Callable[[Told], None] | None = None,
+        hear: Callable[[EventBatch], None] | None = None,
         closely: bool = False,
         pages: PageQueue | None = None,
     ) -> CrawlResult:
@@ -315,7 +315,7 @@ class Crawl(StoredCrawl):
         interrupts: StopSwitch,
         watch: Callable[[Stats, float], None] | None,
         pages: PageQueue | None,
-        hear: Callable[[Told], None] | None,
+        hear: Callable[[EventBatch], None] | None,
         watched: Watched,
     ) -> CrawlResult:
         began = time.monotonic()

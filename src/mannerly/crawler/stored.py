@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 
 from mannerly.crawler import control
 from mannerly.crawler.inspection import explain, hosts
-from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.neighbours import forget_shared, shared_budget
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import View, settings_of, view
@@ -23,6 +22,7 @@ from mannerly.crawler.options.table import CHANGEABLE, main_name
 from mannerly.crawler.options.values import OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import open_crawl as open_store
+from mannerly.crawler.web.choices import HostSort
 from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.seeds import canonical_seeds
 

@@ -3,7 +3,7 @@
 A spreadsheet runs a cell that begins with = + - or @ as a formula, and the title of a page cannot
 be trusted. So a text cell that begins with one of them, or with one of their other forms (full
 width, small, superscript), gets an apostrophe in front: spreadsheets hide it, and other programs
-can remove it. White space, control characters and invisible ones in front are looked through, since
+can remove it. White space, control characters and invisible ones in front are skipped, since
 some programs drop them first; a cell that begins with a tab or a line end is marked in any case.
 Numbers stay as they are. `is_raw` turns this off, for programs that read cells to the letter.
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.runtime.child import Child
 
 if TYPE_CHECKING:
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
     from mannerly.live.meter import Limits
 
@@ -38,7 +38,7 @@ class PageReport(NamedTuple):
 
     stats: Stats
     elapsed_s: float
-    told: list[Told]
+    batches: list[EventBatch]
 
 
 class PageReady(NamedTuple):
@@ -53,7 +53,7 @@ class Dashboard:
 
     def __init__(self, order: PageOrder) -> None:
         self._child = Child(PROCESS, order)
-        self._told: list[Told] = []
+        self._batches: list[EventBatch] = []
 
     def ready(self) -> PageReady:
         """Wait until the page can be opened."""
@@ -68,13 +68,13 @@ class Dashboard:
         channel = self._child.channel
         if channel.is_ended or (channel.has_unsent and not channel.flush()):
             return
-        channel.send(PageReport(stats, elapsed_s, self._told))
-        self._told = []
+        channel.send(PageReport(stats, elapsed_s, self._batches))
+        self._batches = []
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Keep what happened for the next report; a page that does not read misses it."""
-        if told.events and len(self._told) < 20:
-            self._told.append(told)
+        if batch.events and len(self._batches) < 20:
+            self._batches.append(batch)
 
     def close(self) -> None:
         """End the page."""

@@ -63,7 +63,7 @@ def web_config(
         http=ClientConnection,
         ws="none",
         limit_concurrency=most + 1,  # it refuses requests when there are so many connections
-        backlog=most,  # so many are accepted before the first of them is looked at
+        backlog=most,  # so many are accepted before the first of them is handled
     )
 
 

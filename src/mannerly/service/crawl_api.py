@@ -1,4 +1,4 @@
-"""The part of the API that looks at one crawl and steers it, in the service and on its own page.
+"""The part of the API that shows one crawl and steers it, in the service and on its own page.
 
     GET    …/status, hosts, hosts/{host}, errors, queue, explain, proof, history, pages, report
     GET    …/events                    server-sent events: the live state
@@ -6,7 +6,7 @@
 
 Reading a store may take long: it is done in a thread, one at a time for each crawl. A report reads
 every page, which may take as much memory as a crawl: it is written by a process of its own, which
-is ended when nobody waits for it any more.
+ends with the request.
 """
 
 from __future__ import annotations
@@ -135,22 +135,22 @@ class CrawlApi:
             tuple(query.getlist("keep")[:MOST_HOSTS]),
         )
 
-        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+        def read(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
                 return live.hosts.page(view, wanted)
 
-        return json_answer(await self._read(request, look))
+        return json_answer(await self._read(request, read))
 
     async def host(self, request: Request) -> Response:
         """Describe one host."""
         with wrong_values():
             name = host_key(request.path_params["host"])
 
-        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+        def read(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
                 return live.hosts.one(view, name, list(live.events))
 
-        found = await self._read(request, look)
+        found = await self._read(request, read)
         if found is None:
             raise not_found(f"host {name!r} in this crawl")
         return json_answer(found)
@@ -184,14 +184,14 @@ class CrawlApi:
         query = request.query_params
         code, host = query.get("code"), query.get("host")
 
-        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+        def read(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
                 live.errors.update(view)
             if code is None or host is None:
                 return live.errors.described()
             return {"urls": live.errors.urls(code, host)}
 
-        return json_answer(await self._read(request, look))
+        return json_answer(await self._read(request, read))
 
     async def queue(self, request: Request) -> Response:
         """Return the longest queues, or which queued URLs match a `pattern`; nothing is changed."""
@@ -199,12 +199,12 @@ class CrawlApi:
         if len(pattern) > LONGEST_PATTERN:
             raise bad_request(f"pattern has more than {LONGEST_PATTERN} characters")
 
-        def look(crawl: StoredCrawl, live: LiveCrawl) -> object:
+        def read(crawl: StoredCrawl, live: LiveCrawl) -> object:
             with crawl.view() as view:
                 return preview(view, pattern, live.hosts.delays())
 
         with wrong_values():
-            return json_answer(await self._read(request, look))
+            return json_answer(await self._read(request, read))
 
     async def explain(self, request: Request) -> Response:
         """Explain the state of one URL."""
@@ -218,11 +218,11 @@ class CrawlApi:
     async def proof(self, request: Request) -> Response:
         """Return the politeness proof: of each host the smallest gap and the gap in force."""
 
-        def look(crawl: StoredCrawl, _live: LiveCrawl) -> object:
+        def read(crawl: StoredCrawl, _live: LiveCrawl) -> object:
             with crawl.view() as view:
                 return proof(view)
 
-        return json_answer(await self._read(request, look))
+        return json_answer(await self._read(request, read))
 
     async def history(self, request: Request) -> Response:
         """Return the course of the crawl: points as `live.point` has them, oldest first."""

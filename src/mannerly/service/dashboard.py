@@ -48,7 +48,7 @@ ID = "this"  # the only crawl of the page
 FIRST_PORT, PORTS = 7465, 20
 READ_S = 0.1
 WATCH_HOSTS_S = 2.0
-CONTROL_S = 1.0  # between two looks at what control records have changed
+CONTROL_S = 1.0  # between two readings of the control records
 
 
 class OneCrawlApi:
@@ -175,8 +175,8 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
     while not channel.is_ended:
         now = time.time()
         for report in channel.receive():
-            for told in report.told:
-                live.hear(told, now)
+            for batch in report.batches:
+                live.hear(batch, now)
             live.report(report.stats, report.elapsed_s, now)
         await asyncio.sleep(READ_S)
     await api.background.close()
@@ -188,23 +188,23 @@ async def _serve(order: PageOrder, opened: socket.socket, channel: Channel) -> N
 async def _watch_hosts(live: LiveCrawl) -> None:
     """Keep the traces of hosts up to date, also while no page is open."""
 
-    def look() -> None:
+    def read() -> None:
         with suppress(StoreError), open_crawl(live.location) as crawl, crawl.view() as view:
             live.hosts.watch(view)
 
     async with live.reading:
-        await asyncio.to_thread(look)
+        await asyncio.to_thread(read)
 
 
 async def _watch_orders(live: LiveCrawl) -> None:
     """Take over the limits that were changed while the crawl runs, from wherever."""
 
-    def look() -> None:
+    def read() -> None:
         # Without a store it has just begun, or was removed.
         with suppress(StoreError), open_crawl(live.location) as crawl:
             live.options = dict(in_force(crawl.store.orders()).options)
 
-    await asyncio.to_thread(look)
+    await asyncio.to_thread(read)
 
 
 def _listen(order: PageOrder) -> socket.socket:

@@ -1,6 +1,6 @@
 """The errors of a crawl, grouped by kind and host: an index that reads each record once.
 
-Records are only appended, so every look goes on where the last one stopped. When URLs are brought
+Records are only appended, so every update goes on where the last one stopped. When URLs are brought
 back (`retry`), their records go away: then the index is made anew.
 """
 

@@ -2,7 +2,7 @@
 
 It exits with 0 if the service or the live page of this container is ready (`/readyz`), with 1 and
 the reason if it is not. A container that serves nothing, such as a crawl without a page, is well as
-long as it runs: its end is its exit code. Without PORT the commands that run here are looked at.
+long as it runs: its end is its exit code. Without PORT it is found in the commands that run here.
 """
 
 from __future__ import annotations

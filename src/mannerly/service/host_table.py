@@ -1,7 +1,7 @@
 """The hosts of a crawl as a table: sorted, filtered and cut into pages on this side.
 
 All hosts are described at most once in `FRESH_S`, whatever the number of readers; beyond `MOST`
-hosts only the first ones by queue are, and a filter looks among these.
+hosts only the first ones by queue are, and a filter searches these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, HostView
 from mannerly.crawler.inspection.host_words import fields_of
-from mannerly.crawler.inspection.hosts import HostSort, HostViews, counts_of, one_host
+from mannerly.crawler.inspection.hosts import HostViews, counts_of, one_host
+from mannerly.crawler.web.choices import HostSort
 
 from .history import HostTraces
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.view import View
 
 FRESH_S = 1.0
-WATCH_S = 5.0  # between two looks while no page is open
-SHARE = 20  # a look that takes 0.5 s is made every 10 s
+WATCH_S = 5.0  # between two readings while no page is open
+SHARE = 20  # a reading that takes 0.5 s is repeated after 10 s
 MOST = 20_000
 
 
@@ -130,13 +131,13 @@ class HostTable:
         }
 
     def delays(self) -> dict[str, float]:
-        """Return the seconds between two requests to each host, as of the latest look."""
+        """Return the seconds between two requests to each host, as of the latest reading."""
         return {host.host: host.delay_s for host in self._hosts}
 
     def watch(self, crawl: View) -> None:
-        """Look at the hosts now and then, so that their traces have no hole while no page is open.
+        """Read the hosts now and then, so that their traces have no hole while no page is open.
 
-        Looking takes a twentieth of the time at most.
+        Reading takes a twentieth of the time at most.
         """
         if time.monotonic() >= self._next_at:
             self._refresh(crawl)

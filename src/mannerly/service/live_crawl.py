@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mannerly
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.stats import Stats
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.inspection.status import Status
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Latencies
     from mannerly.live.meter import Limits, LimitUse, Live
 
@@ -78,9 +78,9 @@ class LiveCrawl:
         self._version += 1
         self._measure(stats, now)
 
-    def hear(self, told: Told, now: float) -> None:
+    def hear(self, batch: EventBatch, now: float) -> None:
         """Remember what happened."""
-        for event in told.events:
+        for event in batch.events:
             found = happening(event)
             if found is not None:
                 kind, host, words = found
@@ -284,7 +284,7 @@ def happening(event: Event) -> tuple[str, str, str] | None:
         case polite.Throttled(host, _, status, float(retry_after_s)):
             words = f"answered {status} and asked us to wait {span(retry_after_s)}"
             return "asked_to_wait", host, words
-        case told.HostGivenUp(host, reason):
+        case crawl_events.HostGivenUp(host, reason):
             return "given_up", host, f"given up: {error_words(reason)}"
     return None
 

@@ -1,6 +1,6 @@
 """Show the queue: which URLs wait, and which of them a pattern matches before they are excluded.
 
-The queue may have millions of URLs, so at most `MOST` are looked at; the answer says so then.
+The queue may have millions of URLs, so at most `MOST` are examined; the answer says so then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import Entry
 
-MOST = 200_000  # URLs that are looked at: about a second
+MOST = 200_000  # URLs that are examined: about a second
 EXAMPLES = 20
 HOSTS = 20  # that are listed
 _WINDOW = 1000
@@ -61,9 +61,9 @@ def preview(crawl: View, pattern: str = "", delays: Mapping[str, float] = {}) ->
 def _match(
     crawl: View, matches: Callable[[str], bool], hosts: dict[str, int], examples: list[str]
 ) -> bool:
-    """Count the URLs that match, by host; return whether some were not looked at."""
-    for looked, entry in enumerate(_queued(crawl)):
-        if looked >= MOST:
+    """Count the URLs that match, by host; return whether some were not examined."""
+    for examined, entry in enumerate(_queued(crawl)):
+        if examined >= MOST:
             return True
         if matches(entry.url):
             hosts[entry.host] = hosts.get(entry.host, 0) + 1

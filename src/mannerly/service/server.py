@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LAST_BYTES_S = 0.5  # for clients to take what was written to their connections
-_LOOKS = 20  # in this time, whether all have
+_POLLS = 20  # in this time, whether all have
 STUCK_S = 10.0  # then even requests are left behind that cannot be cancelled: a disk that hangs
 
 
@@ -66,10 +66,10 @@ class WebServer(uvicorn.Server):
     async def _end_connections(self) -> None:
         await self._ending.end()
         connections = self.server_state.connections
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             if not connections:
                 return
-            await asyncio.sleep(LAST_BYTES_S / _LOOKS)
+            await asyncio.sleep(LAST_BYTES_S / _POLLS)
         for connection in list(connections):
             connection.transport.abort()
 

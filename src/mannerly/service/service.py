@@ -258,8 +258,8 @@ class Service:
 
     def _report(self, job: Job, report: JobReport) -> None:
         live, now = self._live_of(job), time.time()
-        for told in report.told:
-            live.hear(told, now)
+        for batch in report.batches:
+            live.hear(batch, now)
         live.report(report.stats, report.elapsed_s, now)
 
     def _add_up(self, report: JobReport) -> None:

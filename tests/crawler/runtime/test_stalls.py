@@ -11,7 +11,7 @@ from mannerly.cli.event_log import EventLog
 from mannerly.crawler.events import Events, LoopStalled
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.runtime.news import Told
+from mannerly.crawler.runtime.event_batches import EventBatch
 
 
 @pytest.mark.parametrize(("busy_s", "stalls"), [(0.9, []), (3.5, [3.5])])
@@ -34,6 +34,6 @@ def test_long_turn_of_the_loop_is_told_and_counted(busy_s: float, stalls: list[f
 
 
 def test_stalled_loop_is_a_line_of_the_log() -> None:
-    (line,) = EventLog("text").lines(Told([LoopStalled(3.52)], 0))
+    (line,) = EventLog("text").lines(EventBatch([LoopStalled(3.52)], 0))
 
     assert line.endswith("Loop-stalled for_s=3.5")

@@ -22,12 +22,12 @@ from tests.exports.stored_example import make_crawl
 
 from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.inspection import explain, hosts
-from mannerly.crawler.inspection.hosts import HostSort
 from mannerly.crawler.inspection.status import status_of
 from mannerly.crawler.inspection.view import settings_of, view
 from mannerly.crawler.store import examine, exists, open_crawl, repair, wipe
 from mannerly.crawler.store.base import Batch, ShardOptions, StoreError
 from mannerly.crawler.store.contract import candidate
+from mannerly.crawler.web.choices import HostSort
 from mannerly.exports.rows import page_row, skipped_row, write_jsonl
 
 if TYPE_CHECKING:

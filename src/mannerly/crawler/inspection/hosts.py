@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from enum import StrEnum
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import in_force
 from mannerly.crawler.host_view import HostStatus, HostView, view_of
+from mannerly.crawler.web.choices import HostSort
 from mannerly.crawler.web.urls import canonical, host_key_of
 from mannerly.crawler.web.words import without_userinfo
 
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from .view import View
 
 _NEXT_URLS = 5  # of a host
-
-
-class HostSort(StrEnum):
-    """The order of hosts: the largest value first."""
-
-    QUEUED = "queued"
-    FETCHED = "fetched"
-    REFUSED = "refused"
-    FAILED = "failed"
-    GIVEN_UP = "given_up"
-    DELAY = "delay"
 
 
 class HostDetails(NamedTuple):

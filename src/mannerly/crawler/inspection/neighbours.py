@@ -1,4 +1,4 @@
-"""Look into the memory of hosts that a crawl shares with others: what is known of a host."""
+"""Read the memory of hosts that a crawl shares with others: what is known of a host."""
 
 from __future__ import annotations
 

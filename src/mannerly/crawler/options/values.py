@@ -1,6 +1,6 @@
 """Values that were given for options: as keywords of the library, or as words of the command.
 
-A name that is no option is refused with the nearest right one, a value of the wrong type with what
+A name that is no option is refused with the closest one, a value of the wrong type with what
 is allowed and where it was given. Ranges are checked by the settings; here only those of options
 that set none.
 """
@@ -76,7 +76,7 @@ def from_keywords(keywords: Mapping[str, object]) -> dict[str, Given]:
     """Check the keyword arguments of the library's functions.
 
     Raises:
-        OptionError: an unknown name (with the nearest right one), or a value of another type.
+        OptionError: an unknown name (with the closest one), or a value of another type.
     """
     given: dict[str, Given] = {}
     for keyword, value in keywords.items():

@@ -132,7 +132,7 @@ CODE_TABLES = frozenset(
     )
 )
 
-_OUTER = 4  # elements around the code whose classes are looked at
+_OUTER = 4  # elements around the code whose classes are read
 _ATTRIBUTES = ("data-lang", "data-language", "data-enlighter-language", "data-code-language")
 _PARAMETERS = "data-syntaxhighlighter-params"
 _PREFIXED = re.compile(

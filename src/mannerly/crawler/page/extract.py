@@ -199,7 +199,7 @@ def items_here(function: Extract, page: Page) -> PageItems:
     """Return the items of a page, or why there are none. This runs in the crawl's process.
 
     Raises:
-        KeyboardInterrupt: in the main thread, where it is the wish of the program's user.
+        KeyboardInterrupt: in the main thread, where it is an order of the program's user.
     """
     try:
         return PageItems(_lines(function(page)))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .budget import PageBudget, SharedBudget
-    from .news import Told
+    from .event_batches import EventBatch
     from .run import Run
     from .waking import Bell
 
@@ -83,7 +83,7 @@ class Watcher(Protocol):
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
         """Show the totals: four times a second."""
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Show what happened."""
 
     def stopping(self) -> None:

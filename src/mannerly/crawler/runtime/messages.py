@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import StoreError
 
     from .delivery import Delivered
+    from .event_batches import EventBatch
     from .membership import Membership
-    from .news import Told
 
 OUT_OF_MEMORY = 71  # the exit status of a worker that ended for lack of memory
 
@@ -86,7 +86,7 @@ class Report(NamedTuple):
     in_flight: int
     received: int  # links from other shards, since the worker began
     used: int  # pages started, since the worker began
-    news: Told | None = None  # since the report before
+    news: EventBatch | None = None  # since the report before
     is_spent: bool = False  # --max-urls of a crawl that several runs share is reached
     is_hopeless: bool = False  # only hosts are left that would be given up before they are due
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered, PageQueue
+    from .event_batches import EventBatch
     from .membership import Membership
-    from .news import Told
     from .worker import Worker
 
 
@@ -53,7 +53,7 @@ class Run:
     # Gets every page, which is settled when the program acknowledges it.
     pages: PageQueue | None = None
     # Gets the events that are worth a log line, with every report; `watched` says which.
-    hear: Callable[[Told], None] | None = None
+    hear: Callable[[EventBatch], None] | None = None
     watched: Watched = Watched.NO
     member: Membership | None = None  # the place of this run in a crawl that several runs share
     last_order: int = 0  # a Stop up to this control record is from before the run

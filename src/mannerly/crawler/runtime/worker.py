@@ -39,9 +39,9 @@ from .delivery import Delivery
 from .descriptors import room
 from .ending import WATCH_S, require
 from .engine import Engine
+from .event_batches import EventCollector
 from .messages import machine, worker_id
 from .neighbours import in_use, join_others
-from .news import News
 from .offload import Offload, code_role
 from .opening import ShardOpener, ShardParts, catch_up
 from .order_book import OrderBook
@@ -112,7 +112,7 @@ class Worker:
             self._delivery = Delivery(deliver, self._acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
         self._events = events = Events()
-        self.news = News(events, watched) if watched is not Watched.NO else None
+        self.news = EventCollector(events, watched) if watched is not Watched.NO else None
         common = ShardParts(
             self._rules, events, self._offload, self._delivery, self._extract, watched, self._leases
         )

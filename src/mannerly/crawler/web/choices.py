@@ -14,6 +14,17 @@ class Content(StrEnum):
     MARKDOWN = "markdown"  # its main part as Markdown
 
 
+class HostSort(StrEnum):
+    """The order of hosts: the largest value first."""
+
+    QUEUED = "queued"
+    FETCHED = "fetched"
+    REFUSED = "refused"
+    FAILED = "failed"
+    GIVEN_UP = "given_up"
+    DELAY = "delay"
+
+
 class ScopeMode(StrEnum):
     """The distance from its seeds that a crawl may go."""
 

@@ -37,7 +37,7 @@ class FeedPart:
         self._date: str | None = None
 
     def started(self, path: list[str], attributes: dict[str, str]) -> bool:
-        """Look at a start tag; return whether its text is wanted."""
+        """Note a start tag; return whether its text is wanted."""
         name = path[-1]
         if name in _ITEMS:
             self._link, self._date = "", None

@@ -52,7 +52,7 @@ def robots_directives(value: str | None, agent: str) -> RobotsMeta:
     return RobotsMeta(is_none or "noindex" in directives, is_none or "nofollow" in directives)
 
 
-MAX_LINES = 5000  # of a robots.txt that are looked at
+MAX_LINES = 5000  # of a robots.txt that are read
 MAX_SIGNALS = 20
 NO_AI = frozenset({"noai", "noimageai"})
 

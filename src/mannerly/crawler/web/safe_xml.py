@@ -59,7 +59,7 @@ class Part(Protocol):
     children: list[str]
 
     def started(self, path: list[str], attributes: dict[str, str]) -> bool:
-        """Look at a start tag, the last of `path`; return whether its text is wanted."""
+        """Note a start tag, the last of `path`; return whether its text is wanted."""
 
     def ended(self, path: list[str], text: str | None) -> None:
         """Take an element that has ended, with its text if it was wanted and is not too long."""

@@ -31,7 +31,7 @@ from .kinds import KINDS, JobKind
 from .states import JobState
 
 if TYPE_CHECKING:
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
 
 
@@ -282,7 +282,7 @@ class JobReport(NamedTuple):
 
     stats: Stats
     elapsed_s: float
-    told: list[Told]  # what happened since the last report
+    batches: list[EventBatch]  # what happened since the last report
 
 
 class JobEnd(NamedTuple):

@@ -1,6 +1,6 @@
 """The process of one job: it does the work of the job's kind, and ends with the service.
 
-Four times a second it looks whether the service wants it to end. When the service is gone, even by
+Four times a second it asks whether the service wants it to end. When the service is gone, even by
 kill -9, the channel ends, and the crawl is stopped at once; it goes on when the service is back.
 """
 
@@ -91,7 +91,7 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
 
     settings = replace(order.settings, **CHECKING)
     order = order._replace(settings=settings)
-    watch.allows_failures = True  # a link that fails is what is looked for
+    watch.allows_failures = True  # links that fail are its result
     with opened(order) as made:
         has_crawled = any(isinstance(each, CheckUrls) for _, each in made.store.orders())
         if not has_crawled:
@@ -109,7 +109,7 @@ def check(order: JobOrder, watch: JobWatch) -> JobEnd:
 
 
 def warm(order: JobOrder, watch: JobWatch) -> JobEnd:
-    """Look at all pages anew; count those that the cache had, and has."""
+    """Ask for all pages anew; count those that the cache had, and has."""
     from mannerly.report.warmth import total
 
     with opened(order) as made:

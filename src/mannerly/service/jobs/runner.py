@@ -8,7 +8,7 @@ A job whose process died without a word (killed, out of memory) is queued again 
 its store, at most `RESTARTS` times in a row; then it has failed. One that the book calls running
 and that has no process, because the service died, is queued again, too.
 
-An error while one job is looked after (a full disk, for instance) keeps the others from nothing:
+An error of one job (a full disk, for instance) does not affect the others:
 `tick` does all it can, raises the first error in the end, and completes the work when it is called
 again. A process is forgotten only when its end is in the book.
 """

@@ -19,11 +19,11 @@ from .model import CANCELLED, THROTTLE_DELAY_S, JobReport, StopJob
 if TYPE_CHECKING:
     from mannerly.crawler.crawl import Crawl, CrawlResult
     from mannerly.crawler.runtime.child import Channel
-    from mannerly.crawler.runtime.news import Told
+    from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
 
-REPORT_EVERY = 2  # looks: two reports a second
-MOST_TOLD = 20  # parts of news that wait for a report
+REPORT_EVERY = 2  # calls: two reports a second
+MOST_BATCHES = 20  # batches of events that wait for a report
 TOO_MANY_REQUESTS = 429
 _ROUNDING_S = 0.001  # a wait of 60 s is that of an instant 60 s from now
 
@@ -53,26 +53,26 @@ class JobWatch:
         self._most_failures = failure_threshold
         self._most_throttles = throttle_threshold
         self._throttles = Throttles(throttle_delay_s)
-        self._looks = 0
-        self._told: list[Told] = []
+        self._calls = 0
+        self._batches: list[EventBatch] = []
 
     def run(self, crawl: Crawl) -> CrawlResult:
         """Run a crawl under this watch."""
         result = crawl.run(interrupts=self.switch, watch=self, hear=self.hear, closely=True)
-        self._judge(result.stats)  # of what happened since the last look
+        self._judge(result.stats)  # of what happened since the last call
         return result
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Keep what happened for the next report."""
-        if not told.events:
+        if not batch.events:
             return
-        if len(self._told) < MOST_TOLD:
-            self._told.append(told)
+        if len(self._batches) < MOST_BATCHES:
+            self._batches.append(batch)
         if self._most_throttles:
-            self._throttles.hear(told)
+            self._throttles.hear(batch)
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
-        """Look at the totals."""
+        """Judge the totals, and report them."""
         for message in self._channel.receive():
             if isinstance(message, StopJob):
                 self.switch.stop()
@@ -80,10 +80,10 @@ class JobWatch:
             self.switch.stop(at_once=True)
         self._judge(stats)
         # A service that does not read gets no report, rather than ever more of them.
-        if self._looks % REPORT_EVERY == 0 and not self._channel.has_unsent:
-            self._channel.send(JobReport(stats, elapsed_s, self._told))
-            self._told = []
-        self._looks += 1
+        if self._calls % REPORT_EVERY == 0 and not self._channel.has_unsent:
+            self._channel.send(JobReport(stats, elapsed_s, self._batches))
+            self._batches = []
+        self._calls += 1
 
     def _judge(self, stats: Stats) -> None:
         if self.reason is not None or self.switch.wants_end:
@@ -117,9 +117,9 @@ class Throttles:
         self._count = 0
         self._answered = 0
 
-    def hear(self, told: Told) -> None:
+    def hear(self, batch: EventBatch) -> None:
         """Count the refusals among what happened."""
-        for event in told.events:
+        for event in batch.events:
             if isinstance(event, polite.Throttled) and event.status == TOO_MANY_REQUESTS:
                 self._count += event.wait_s >= self.delay_s - _ROUNDING_S
 

@@ -44,19 +44,19 @@ DETAILS = frozenset(
 )
 
 
-class Told(NamedTuple):
+class EventBatch(NamedTuple):
     """Events in order, and how many more there were."""
 
     events: list[Event]
     left_out: int = 0
 
-    def notable(self) -> Told:
+    def notable(self) -> EventBatch:
         """Return the same without details."""
         kept = [event for event in self.events if event.__class__ in NOTABLE]
-        return Told(kept, self.left_out)
+        return EventBatch(kept, self.left_out)
 
 
-class News:
+class EventCollector:
     """Listens to the events of one process."""
 
     def __init__(self, events: Events, watched: Watched) -> None:
@@ -76,8 +76,8 @@ class News:
         else:
             self._left_out += 1
 
-    def take(self) -> Told:
+    def take(self) -> EventBatch:
         """Return what was kept, and begin anew."""
-        taken = Told(self._events, self._left_out)
+        taken = EventBatch(self._events, self._left_out)
         self._events, self._left_out = [], 0
         return taken

@@ -1,8 +1,8 @@
-"""The look of the command on a terminal: glyphs, colours, columns.
+"""Text for a terminal as it can display it: glyphs, colours, columns.
 
 A line is a list of pieces, each with a tone. Only glyphs, state words and the done part of a bar
-have one, so everything reads the same without colour. `Look.line` turns pieces into text of at most
-`columns - 1` columns: a line that wraps cannot be redrawn.
+have one, so everything reads the same without colour. `Display.line` turns pieces into text of at
+most `columns - 1` columns: a line that wraps cannot be redrawn.
 
 The tones keep a contrast of 3.5 on light and on dark grounds, so the ground is never asked for.
 """
@@ -58,7 +58,7 @@ _ASCII = str.maketrans(
 )
 
 
-class Look(NamedTuple):
+class Display(NamedTuple):
     """The abilities of a terminal."""
 
     columns: int = 80
@@ -94,11 +94,11 @@ class Look(NamedTuple):
         return f"\x1b[{tone.value[self.colors < 256]}m{text}{_RESET}"
 
 
-def look_at(stream: TextIO, environment: Mapping[str, str] = os.environ) -> Look:
+def display_of(stream: TextIO, environment: Mapping[str, str] = os.environ) -> Display:
     """Return what the terminal behind a stream can show, as its environment says."""
     size = shutil.get_terminal_size()
     encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
-    return Look(
+    return Display(
         size.columns,
         size.lines,
         _colors(stream, environment),
@@ -114,9 +114,9 @@ def _colors(stream: TextIO, environment: Mapping[str, str]) -> int:
     return 256 if term.endswith("-256color") or environment.get("COLORTERM") else 16
 
 
-def error_look() -> Look:
-    """Return the look of stderr."""
-    return look_at(sys.stderr)
+def error_display() -> Display:
+    """Return what the terminal behind stderr can show."""
+    return display_of(sys.stderr)
 
 
 # ---------------------------------------------------------------------- columns
