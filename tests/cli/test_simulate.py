@@ -89,9 +89,9 @@ def test_compare_shows_all_strategies() -> None:
     ("arguments", "words"),
     [
         (("--server", "bucket:5"), "'BURST' is missing"),
-        (("--strategy", "wishful"), "setting 'strategy' is 'wishful'"),
-        (("--max-rate", "fast"), "setting 'max_rate' is 'fast'"),
-        (("--max-rate", "0"), "setting 'max_rate' is 0.0"),
+        (("--strategy", "wishful"), "--strategy is 'wishful'"),
+        (("--max-rate", "fast"), "--max-rate is 'fast'"),
+        (("--max-rate", "0"), "--max-rate is 0.0"),
         (("--compare", "--plot", "x.svg"), "leave out --compare"),
         (("--plot", "/nowhere/at/all.svg"), "cannot write /nowhere/at/all.svg"),
     ],

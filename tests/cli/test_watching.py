@@ -52,7 +52,7 @@ def pressed(watch: Watch, keys: str) -> list[str]:
     """Press keys, look again, and return the screen."""
     for key in keys:
         watch._press(key)
-    return lines(watch._look(), LOOK)
+    return lines(watch._read(), LOOK)
 
 
 def test_selected_host_is_marked_and_paused(stored: StoredCrawl) -> None:
@@ -83,7 +83,7 @@ def test_time_to_go_is_that_of_the_slowest_host(stored: StoredCrawl) -> None:
     longest = max(stored.hosts("queued", 100), key=lambda host: host.queue_s)
 
     found = stored.slowest_host()
-    seen = Watch(stored, 1.0, Keys())._look()  # type: ignore[arg-type]
+    seen = Watch(stored, 1.0, Keys())._read()  # type: ignore[arg-type]
 
     assert found is not None
     assert found.queue_s == longest.queue_s > 0
