@@ -102,6 +102,7 @@ function told(live) {
     keep($("latest"), verb + url, () => (url ? [verb, outside(url)] : []));
     $("proof-line").textContent = live.proof;
     $("proof-line").parentElement.classList.toggle("is-broken", live.early > 0);
+    numbers(live.numbers, live.elapsed_s); // with the sentence: both name the pages a second
   }
   if (live.at - spokenAt >= 30) { $("spoken").textContent = `${live.badge}: ${live.sentence}`; spokenAt = live.at; }
   keep($("state-action"), live.state, () => action(live.state));
@@ -111,7 +112,6 @@ function told(live) {
   states(live.states, live.hosts);
   addEvents(live.events);
   if (live.point) addPoint(live.point);
-  numbers(live.numbers, live.elapsed_s);
   showLimits(live);
   $("queue-count").textContent = `${whole(live.numbers.queue)} URLs`;
   $("shell").textContent = live.shell;
