@@ -1,12 +1,13 @@
 """Measure how the CPU time of a page divides among the stages of a real crawl.
 
-    python -m bench profile                     print the table, a minute or two
+    python -m bench profile                     print the table, some minutes
+    python -m bench profile --web forum         of one web only, half a minute
     python -m bench profile --write             and write it to docs/explanation/performance.md
 
-The crawl has everything on: 100 generated hosts of 60 pages (`bench/web`), no delays, SQLite, one
-process on one core and the server on another. Functions are timed from outside (`_stageclock.py`),
-in CPU time and without the timed functions that they call. The crawl as a whole is one of the timed
-functions, so nothing is left out.
+The crawls have everything on: 100 hosts of 60 pages of each generated web (`bench/web/manners.py`),
+no delays, SQLite, one process on one core and the server on another. Functions are timed from
+outside (`_stageclock.py`), in CPU time and without the timed functions that they call. The crawl as
+a whole is one of the timed functions, so nothing is left out.
 
 Every round crawls twice, without and with timers. As a check, the stages of the timed crawl must
 add up to the CPU time of the other one. The fastest crawl of each kind counts.
@@ -34,6 +35,7 @@ from mannerly.politeness import Settings
 from . import _figures
 from ._stageclock import Overhead, Probe, StageClock, find_all, install
 from .web import WebSpec, served
+from .web.manners import MANNERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +62,7 @@ STAGES: Mapping[str, Sequence[str]] = {
         "mannerly.politeness.core:Politeness.drain",
     ),
     "request: made, and handed to curl": (
-        "mannerly.crawler.shard.shard:Shard._begin",
+        "mannerly.crawler.shard.requests:RequestMaker.__call__",
         "mannerly.crawler.fetch.curl:CurlFetcher.start",
     ),
     "curl and the kernel's sockets": ("mannerly.crawler.fetch.curl:CurlFetcher.wait",),
@@ -97,16 +99,16 @@ STAGES: Mapping[str, Sequence[str]] = {
     ),
     "shard and engine: the rest of the loop": (
         "mannerly.crawler.shard.shard:Shard.start_due",
-        "mannerly.crawler.shard.shard:Shard.judge",
+        "mannerly.crawler.shard.judge:Judge.__call__",
         "mannerly.crawler.shard.shard:Shard.answered",
         "mannerly.crawler.shard.shard:Shard.commit",
         "mannerly.crawler.shard.shard:Shard.tick",
         "mannerly.crawler.runtime.engine:Engine.turn",
     ),
-    "the crawl's start and end": ("mannerly.crawler.runtime.run:crawl",),
+    "the crawl's start and end": ("mannerly.crawler.crawl:run_crawl",),
 }
 
-WEB = WebSpec(hosts=100, port=18082)
+HOSTS, PORT = 100, 18082
 UNPACED = Settings(strategy="fixed", max_rate="unlimited", min_delay_s=0.0, max_concurrency=8)
 SETTINGS = CrawlSettings(
     scope=ScopeMode.ANY, politeness=UNPACED, seeding="none", allow_net=("127.0.0.0/8",)
@@ -134,23 +136,23 @@ class Crawled(NamedTuple):
     overhead: Overhead
 
 
-def crawl_once(is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001 - a process's argument
-    """Crawl the web once, in this process, which has to be a new one."""
+def crawl_once(spec: WebSpec, is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001
+    """Crawl a web once, in this process, which has to be a new one."""
     if core is not None:
         os.sched_setaffinity(0, {core})
     find_all(PLACES)  # what is imported now is not part of the crawl
     clock = StageClock()
     probe = Probe(clock)
     tallies = install(clock, probe, PLACES, PROBED) if is_timed else {}
-    crawl = import_module("mannerly.crawler.runtime.run").crawl
+    crawl = import_module("mannerly.crawler.crawl").run_crawl
     gc.collect()
     with tempfile.TemporaryDirectory() as directory:
         began_ns = process_time_ns()
-        result = crawl(SETTINGS, WEB.homes(), Path(directory) / "crawl")
+        result = crawl(SETTINGS, spec.homes(), Path(directory) / "crawl")
         used_ns = process_time_ns() - began_ns
     pages = result.stats.fetched
-    if pages != WEB.total:
-        raise RuntimeError(f"{pages:,} pages were fetched, not {WEB.total:,}")
+    if pages != spec.total:
+        raise RuntimeError(f"{pages:,} pages were fetched, not {spec.total:,}")
     overhead = probe.overhead if is_timed else Overhead(0.0, 0.0)
     functions = {
         place: Spent(tally.own_ns(overhead) / pages / 1000, tally.calls / pages)
@@ -160,7 +162,7 @@ def crawl_once(is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001 - a
 
 
 class Profile(NamedTuple):
-    """The fastest crawl with timers and the fastest without: other load can only add time."""
+    """Of one web, the fastest crawl with timers and the fastest without: other load can only add time."""
 
     plain_us: float
     functions: dict[str, Spent]
@@ -184,34 +186,31 @@ class Profile(NamedTuple):
         return Spent(sum(each.us for each in functions), sum(each.calls for each in functions))
 
 
-def measure(rounds: int) -> Profile:
-    """Crawl plain and timed in turns, the one that goes first changing with every round."""
+def measure(spec: WebSpec, rounds: int) -> Profile:
+    """Crawl a web plain and timed in turns, the one that goes first changing with every round."""
     cores = sorted(os.sched_getaffinity(0))
     own, other = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
     crawls: dict[bool, list[Crawled]] = {False: [], True: []}
-    with served(WEB, core=other):
+    with served(spec, core=other):
         for number in range(rounds):
             for is_timed in (False, True) if number % 2 == 0 else (True, False):
                 # A new process for each, without caches, timers or garbage of another crawl.
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                    crawled = process.submit(crawl_once, is_timed, own).result()
+                    crawled = process.submit(crawl_once, spec, is_timed, own).result()
                 crawls[is_timed].append(crawled)
     timed = min(crawls[True], key=lambda crawled: crawled.us)
     plain_us = min(crawled.us for crawled in crawls[False])
     return Profile(plain_us, timed.functions, sum(timed.overhead) / 1000)
 
 
-def table(profile: Profile) -> str:
-    """Markdown that can be read in a terminal, too."""
-    whole = profile.whole
-    rows = [("stage", "µs a page", "share", "calls a page")]
-    rows += [
-        (stage, f"{each.us:.1f}", f"{100 * each.us / whole.us:.1f} %", f"{each.calls:.3f}")
-        for stage, each in profile.stages.items()
-    ]
-    rows.append(("**sum of the stages**", f"{whole.us:.1f}", "100.0 %", f"{whole.calls:.3f}"))
-    share = f"{100 * profile.plain_us / whole.us:.1f} %"
-    rows.append(("**a crawl without timers**", f"{profile.plain_us:.1f}", share, ""))
+def table(profiles: Mapping[str, Profile]) -> str:
+    """Markdown that can be read in a terminal, too: µs a page of each web, and their shares."""
+    rows = [["µs a page", *profiles]]
+    for stage in STAGES:
+        rows.append([stage, *(_with_share(each, stage) for each in profiles.values())])
+    rows.append(["**sum of the stages**", *(f"{each.whole.us:.0f}" for each in profiles.values())])
+    plain = (f"{each.plain_us:.0f}" for each in profiles.values())
+    rows.append(["**a crawl without timers**", *plain])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "| "
@@ -226,6 +225,11 @@ def table(profile: Profile) -> str:
     return "\n".join(lines)
 
 
+def _with_share(profile: Profile, stage: str) -> str:
+    us = profile.stages[stage].us
+    return f"{us:.1f} ({100 * us / profile.whole.us:2.0f} %)"
+
+
 def write_page(text: str) -> None:
     """Replace the text between the markers of the document."""
     page = PAGE.read_text(encoding="utf-8")
@@ -238,7 +242,6 @@ def write_page(text: str) -> None:
 
 def figures(profile: Profile) -> dict[str, object]:
     return {
-        "pages": WEB.total,
         "sum_us": profile.whole.us,
         "plain_us": profile.plain_us,
         "quotient": profile.quotient,
@@ -252,20 +255,30 @@ def run(options: Sequence[str] = ()) -> None:
     """Print the table, write the figures and, if asked to, the document."""
     parser = argparse.ArgumentParser(prog="python -m bench profile")
     parser.add_argument("--rounds", type=int, default=5, help="of two crawls each (5)")
+    parser.add_argument("--web", choices=MANNERS, action="append", help="all unless one is given")
     parser.add_argument("--write", action="store_true", help="put it into docs/")
     chosen = parser.parse_args(list(options))
-    find_all(PLACES)  # or fail before the web is made
-    profile = measure(chosen.rounds)
-    print(table(profile))
-    print(f"\nthe stages are {profile.quotient:.3f} of a crawl without timers")
-    print(f"a timed call cost {profile.overhead_us:.1f} µs, which is taken off above")
-    if unused := [place for place, each in profile.functions.items() if not each.calls]:
-        print(f"never called, so perhaps no longer in use: {', '.join(unused)}")
-    print(f"written to {_figures.write('profile', figures(profile))}")
-    if abs(profile.quotient - 1.0) > TOLERANCE:
+    find_all(PLACES)  # or fail before a web is made
+    profiles = {
+        kind: measure(WebSpec.of_kind(kind, hosts=HOSTS, port=PORT), chosen.rounds)
+        for kind in chosen.web or MANNERS
+    }
+    print(table(profiles))
+    unused = set(PLACES)
+    for kind, profile in profiles.items():
+        print(
+            f"{kind}: the stages are {profile.quotient:.3f} of a crawl without timers; "
+            f"a timed call cost {profile.overhead_us:.1f} µs, which is taken off above"
+        )
+        unused -= {place for place, each in profile.functions.items() if each.calls}
+    if unused:
+        print(f"never called, so perhaps no longer in use: {', '.join(sorted(unused))}")
+    all_figures = {kind: figures(profile) for kind, profile in profiles.items()}
+    print(f"written to {_figures.write('profile', all_figures)}")
+    if any(abs(profile.quotient - 1.0) > TOLERANCE for profile in profiles.values()):
         raise SystemExit(
             "it does not add up: try again on a quieter machine, or with more --rounds"
         )
     if chosen.write:
-        write_page(table(profile))
+        write_page(table(profiles))
         print(f"and to {PAGE.name}")
