@@ -162,7 +162,7 @@ def crawl_once(spec: WebSpec, is_timed: bool, core: int | None) -> Crawled:  # n
 
 
 class Profile(NamedTuple):
-    """Of one web, the fastest crawl with timers and the fastest without: other load can only add time."""
+    """The fastest crawl of a web with timers, and without: other load can only add time."""
 
     plain_us: float
     functions: dict[str, Spent]

@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.page import html5lib_suite
+from tests.crawler.page import fragments, html5lib_suite
 
 from mannerly.crawler.page import ParsedPage, parse_page, scan
 from mannerly.crawler.page import tree as turbo
@@ -77,8 +77,8 @@ def told(page: object) -> tuple[object, ...]:
     if not isinstance(page, ParsedPage):
         return (page,)
     # Of broken markup a tree may give an <h1> other text, and <html> attributes of later tags.
-    others = page._replace(links=(), nofollow_links=(), h1=None, lang=None)
-    return (*others, {*page.links}, {*page.nofollow_links})
+    others = page._replace(links=(), h1=None, lang=None)
+    return (*others, fragments.told(page.links))
 
 
 def damaged(rng: random.Random, markup: str) -> str:

@@ -22,7 +22,7 @@ from mannerly.crawler.page import (
 )
 from mannerly.crawler.page import tree as turbo
 from mannerly.crawler.page.html import refresh_target
-from mannerly.crawler.page.parsed import Element, Elements, Reader, from_tree
+from mannerly.crawler.page.parsed import MARK, Element, Elements, Reader, from_tree
 from mannerly.crawler.page.tree import disarmed
 from mannerly.crawler.web.charset import encoding
 from mannerly.crawler.web.recent import Recent
@@ -76,8 +76,7 @@ def test_page_is_read_whole(reader: Reader) -> None:
         canonical="c",
         noindex=True,
         charset="utf-8",
-        links=["r", "c", "n", "de", "1", " 6?a=1&b=2 ", "3", "5"],
-        nofollow_links=["2", "4"],
+        links=["r", "c", "n", "de", "1", MARK + "2", " 6?a=1&b=2 ", "3", MARK + "4", "5"],
     )
 
 
@@ -269,7 +268,7 @@ def test_links_are_capped_and_told(reader: Reader) -> None:
     capped = read(html, reader=reader, max_links=100)
     whole = read(html, reader=reader, max_links=120)
 
-    assert len(capped.links) + len(capped.nofollow_links) == 100
+    assert capped.links == ["x"] * 60 + [MARK + "x"] * 40
     assert capped.links_capped
     assert not whole.links_capped
 
@@ -402,15 +401,17 @@ def test_refused_links_are_counted_by_reason() -> None:
     """What is left out appears in numbers, each occurrence once."""
     page = ParsedPage(
         base=URL,
-        links=["mailto:a@b", "javascript:;", "http://[", "/ok"],
-        nofollow_links=["/" + "x" * 5000, "tel:1"],
+        links=[
+            *("mailto:a@b", "javascript:;", "http://[", "/ok"),
+            *(MARK + "/" + "x" * 5000, MARK + "tel:1", MARK + "tel:1"),
+        ],
     )
 
     found = resolve_links(page)
 
     assert found.urls == ["https://example.com/ok"]
     assert found.refused == {
-        UrlRefusal.SCHEME: 3,
+        UrlRefusal.SCHEME: 4,
         UrlRefusal.MALFORMED: 1,
         UrlRefusal.TOO_LONG: 1,
     }
@@ -418,8 +419,10 @@ def test_refused_links_are_counted_by_reason() -> None:
 
 def test_a_link_followed_once_is_not_nofollow() -> None:
     """Nofollow URLs are those that no other link of the page leads to."""
-    found = resolve_links(ParsedPage(base=URL, links=["/x"], nofollow_links=["/x#n", "/z"]))
+    links = [MARK + "/x#n", "/x", MARK + "/z"]
+    found = resolve_links(ParsedPage(base=URL, links=links))
 
+    assert found.urls == ["https://example.com/x"]
     assert found.nofollow_urls == ["https://example.com/z"]
 
 
@@ -460,7 +463,7 @@ def test_memory_hides_no_url(pages: list[tuple[str, list[str], list[str], bool]]
     memory, met = HrefMemory(hrefs=12, hrefs_per_place=3), Recent()
 
     for base, hrefs, nofollow, is_followed in pages:
-        page = ParsedPage(base=base, links=hrefs, nofollow_links=nofollow)
+        page = ParsedPage(base=base, links=[*(MARK + href for href in nofollow), *hrefs])
         found, of_page = resolve_links(page, memory=memory, met=met), resolve_links(page)
         assert found.urls == [url for url in of_page.urls if url not in met]
         assert found.nofollow_urls == [url for url in of_page.nofollow_urls if url not in met]

@@ -72,7 +72,7 @@ def harvest(
     page = work if isinstance(work, ParsedPage) else page_work(entry, answer, rules)()
     if isinstance(page, ParseFailed):
         return unreadable(entry, answer, wall)
-    if not (page.links or page.nofollow_links or page.canonical):
+    if not (page.links or page.canonical):
         digest = _text_digest(answer, rules)
         record = page_record(entry, answer, wall, page=page, digest_of_text=digest)
         return Harvest(record, [], {}, elements=_kept(page, answer))
@@ -91,7 +91,7 @@ def harvest(
         wall,
         page=page,
         canonical_url=links.canonical,
-        links=len(page.links) + len(page.nofollow_links) - sum(links.refused.values()),
+        links=len(page.links) - sum(links.refused.values()),
         error="links_capped" if page.links_capped else None,
         digest_of_text=_text_digest(answer, rules),
     )

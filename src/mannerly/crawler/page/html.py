@@ -21,7 +21,7 @@ from mannerly.crawler.web.urls import LinkBase
 
 from . import scan
 from .elements import bounded, kept_hrefs
-from .parsed import PAGE_RELATIONS, ParsedPage, ParseFailed, clean_line, is_nofollow
+from .parsed import MARK, PAGE_RELATIONS, ParsedPage, ParseFailed, as_link, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,6 +75,7 @@ def _with_feed(page: ParsedPage, body: bytes, max_links: int, *, keeps_links: bo
     """Return the page of a feed: its links are those of its entries."""
     title, links = read_feed(body, max_links)
     kept = bounded(kept_hrefs(links)) if keeps_links else None
+    links = [as_link(href) for href in links]
     return page._replace(title=clean_line(title or "") or None, links=links, elements=kept)
 
 
@@ -103,7 +104,6 @@ class _Collector:
         "_lang",
         "_links",
         "_max_links",
-        "_nofollow_links",
         "_robots",
     )
 
@@ -112,7 +112,6 @@ class _Collector:
         self._agent = agent
         self._max_links = max_links
         self._links: list[str] = []
-        self._nofollow_links: list[str] = []
         self._base_href: str | None = None
         self._canonical: str | None = None
         self._has_refresh = False
@@ -127,15 +126,14 @@ class _Collector:
             self._take_facts(others)
         if elements.canonical is not None:
             self._canonical = elements.canonical
-            self._links.append(elements.canonical)
+            self._links.append(as_link(elements.canonical))
         for element in others.get("link", ()):
             self._take_link(element)
-        self._links += filter(None, elements.hrefs)
-        self._nofollow_links += filter(None, elements.nofollow)
+        self._links += filter(None, elements.links)
         for tag in ("iframe", "frame"):
             for element in others.get(tag, ()):
                 if href := element.attr("src"):
-                    self._links.append(href)
+                    self._links.append(as_link(href))
 
     def _take_facts(self, others: Mapping[str, Sequence[Element]]) -> None:
         for element in others.get("html", ()):
@@ -154,11 +152,11 @@ class _Collector:
         base = base_url
         if self._base_href is not None:
             base = LinkBase(base_url, self._base_href).text
-        room = self._max_links
-        is_capped = len(self._links) + len(self._nofollow_links) > room
+        links, room = self._links, self._max_links
+        is_capped = len(links) > room
         if is_capped:
-            del self._links[room:]
-            del self._nofollow_links[room - len(self._links) :]
+            links.sort(key=_is_marked)  # those that may be followed first
+            del links[room:]
         title, robots = elements.title, self._robots
         return ParsedPage(  # by position: a dozen keywords would take a microsecond
             base,
@@ -167,8 +165,7 @@ class _Collector:
             robots.noindex,
             robots.nofollow,
             charset,
-            self._links,
-            self._nofollow_links,
+            links,
             is_capped,
             (clean_line(described) or None) if described else None,
             (clean_line(heading) or None) if heading else None,
@@ -187,7 +184,7 @@ class _Collector:
             return
         if "canonical" in relations and self._canonical is None:
             self._canonical = href
-        (self._nofollow_links if is_nofollow(rel) else self._links).append(href)
+        self._links.append(as_link(href, rel))
 
     def _take_meta(self, element: Element) -> None:
         name = (element.attr("name") or "").strip().lower()
@@ -199,7 +196,11 @@ class _Collector:
             target = refresh_target(element.attr("content") or "")
             if target and not self._has_refresh:
                 self._has_refresh = True
-                self._links.append(target)
+                self._links.append(as_link(target))
+
+
+def _is_marked(link: str) -> bool:
+    return link[0] == MARK
 
 
 def is_language(text: str) -> bool:

@@ -11,7 +11,8 @@ the page that it is on:
 
 So an href whose URL was passed on is noted by the place (origin or folder) that decides it
 (`HrefMemory`), and the next page that has it there needs one look-up instead of a parse. An href
-that is spelled like a URL that was passed on lately needs no note. An href whose URL is not
+that is spelled like a URL that was passed on lately needs no note. A link that is marked nofollow
+is noted with its mark, if its URL was passed on because of another link. An href whose URL is not
 followed (nofollow, out of scope) is noted with it: such links are counted on every page that has
 them. Forgetting costs time only: a URL that is passed on twice is still one URL to the store.
 Refused hrefs are counted by reason.
@@ -39,6 +40,7 @@ from mannerly.crawler.web.urls import (
     host_key_of,
 )
 
+from .parsed import MARK
 from .record import Harvest, page_record
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ _NOTHING_MET = Recent()
 class HrefPlace(NamedTuple):
     """The hrefs that are known at one place."""
 
-    followed: set[str]  # their URLs were passed on
+    followed: set[str]  # their URLs were passed on; with their marks
     others: dict[str, str]  # those that were not passed on, with their URLs
 
 
@@ -73,6 +75,14 @@ class HrefPlaces(NamedTuple):
 
     origin: HrefPlace
     folder: HrefPlace
+
+    def of(self, href: str) -> HrefPlace | None:
+        """Return the place that surely decides an href, unlike `http:?q` and ` ?q`."""
+        first = href[:1]
+        if first == "/":
+            return self.origin
+        is_of_folder = (first.isalnum() or first in _OF_FOLDER) and ":" not in href
+        return self.folder if is_of_folder else None
 
 
 class PageLinks(NamedTuple):
@@ -127,12 +137,10 @@ class HrefMemory:
         for url, href in spelled.items():
             if href in at_origin or href in in_folder or url in passed:
                 continue
-            if href[:1] == "/" or "://" in href[:8]:
-                others = at_origin
-            elif _is_of_folder(href):
-                others = in_folder
-            else:
+            place = places.origin if "://" in href[:8] else places.of(href)
+            if place is None:
                 continue
+            others = place.others
             if len(others) >= self._hrefs_per_place:
                 self._room += _WITH_URL * len(others)
                 others.clear()
@@ -145,21 +153,17 @@ class HrefMemory:
         self._places.clear()
         self._room = self._hrefs
 
-    def note(self, hrefs: Iterable[str], places: HrefPlaces) -> None:
-        """Note hrefs whose URLs were passed on, if other pages there mean the same URL by them."""
-        at_origin, in_folder = places.origin.followed, places.folder.followed
-        for href in hrefs:
-            first = href[:1]
-            if first == "/":
-                followed = at_origin
-            elif (first.isalnum() or first in _OF_FOLDER) and ":" not in href:  # `_is_of_folder`
-                followed = in_folder
-            else:
+    def note(self, links: Iterable[str], places: HrefPlaces) -> None:
+        """Note links whose URLs were passed on, if other pages there mean the same URL by them."""
+        for link in links:
+            place = places.of(link[1:] if link[:1] == MARK else link)
+            if place is None:
                 continue
+            followed = place.followed
             if len(followed) >= self._hrefs_per_place:
                 self._room += len(followed)
                 followed.clear()
-            followed.add(href)
+            followed.add(link)
             self._room -= 1
         self._make_room()
 
@@ -181,12 +185,6 @@ class HrefMemory:
             self._room += 1 + len(followed) + _WITH_URL * len(others)
 
 
-def _is_of_folder(href: str) -> bool:
-    """Return whether an href surely depends on the folder only, unlike `http:?q` and ` ?q`."""
-    first = href[:1]
-    return (first.isalnum() or first in _OF_FOLDER) and ":" not in href
-
-
 def resolve_links(
     page: ParsedPage,
     rules: UrlRules = DEFAULT_RULES,
@@ -195,11 +193,7 @@ def resolve_links(
 ) -> PageLinks:
     """Resolve the links of one page. `met` are URLs passed on lately, by the same rules."""
     resolver = _Resolver(LinkBase(page.base, rules=rules), memory or HrefMemory(), met)
-    urls = resolver.news(page.links)
-    nofollow_urls = resolver.news(page.nofollow_links)
-    if nofollow_urls:
-        followed = set(urls)
-        nofollow_urls = [url for url in nofollow_urls if url not in followed]
+    urls, nofollow_urls = resolver.news(page.links)
     return PageLinks(
         urls,
         nofollow_urls,
@@ -224,30 +218,41 @@ class _Resolver:
         self.refused: dict[UrlRefusal, int] = {}
         self.spelled: dict[str, str] = {}
 
-    def news(self, hrefs: Sequence[str]) -> list[str]:
-        """Return the URLs that were not passed on lately, in page order."""
-        if not hrefs:
-            return []
+    def news(self, links: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the URLs that were not passed on lately, in page order, and those of them that
+        marked links lead to, and no others.
+        """
         (origin, at_origin), (folder, in_folder) = self.places
         lately, resolve = self._met, self._resolve
-        unknown = [href for href in hrefs if href not in origin and href not in folder]
-        spelled: dict[str, str] = {}
-        for href in lately.others(unknown):
+        unknown = [link for link in links if link not in origin and link not in folder]
+        followed: dict[str, str] = {}
+        marked: dict[str, str] = {}
+        known: dict[str, str | UrlRefusal] = {}  # what hrefs of this page mean
+        respelled: list[str] = []  # links that have a known href in them
+        for link in lately.others(unknown):
+            is_marked = link[:1] == MARK
+            href = link[1:] if is_marked else link
             if "#" in href or "?" in href:
                 href = self._bare(href)
-                if href in origin or href in folder or href in lately:
-                    continue
-            url = at_origin.get(href) or in_folder.get(href) or resolve(href)
+            if href is not link and (href in origin or href in folder or href in lately):
+                respelled.append(link)
+                continue
+            url = known.get(href)
+            if url is None:
+                url = known[href] = at_origin.get(href) or in_folder.get(href) or resolve(href)
             if isinstance(url, str):
-                spelled[url] = href
+                (marked if is_marked else followed)[url] = href
             else:
                 self.refused[url] = self.refused.get(url, 0) + 1
-        urls = lately.others(spelled)
-        if len(urls) < len(spelled):
-            met = spelled.keys() - set(urls)
-            self._memory.note([spelled.pop(url) for url in met], self.places)
-        self.spelled |= spelled
-        return urls
+        self.spelled = spelled = {**marked, **followed}
+        urls = lately.others(followed)
+        others = [url for url in lately.others(marked) if url not in followed] if marked else []
+        if len(urls) + len(others) < len(spelled):
+            met = spelled.keys() - {*urls, *others}
+            respelled += [spelled.pop(url) for url in met]
+        if respelled:
+            self._memory.note(respelled, self.places)
+        return urls, others
 
     def one(self, href: str | None) -> str | None:
         """Resolve the canonical URL. It is among the links too, so a refusal was counted there."""

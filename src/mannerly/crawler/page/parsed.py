@@ -1,8 +1,9 @@
 """The values of a page that has been read: a few facts and its links, never the tree.
 
-Links stay raw, as the author wrote them: `links.py` turns them into URLs, and the crawl decides
-which to follow. Text for people (titles, error messages of a parser) is cleaned here, because it
-goes to exports, terminals and the dashboard, and a page may contain anything.
+Links stay raw, as the author wrote them, those marked nofollow with a mark in front: `links.py`
+turns them into URLs, and the crawl decides which to follow. A fragment may be left out. Text for
+people (titles, error messages of a parser) is cleaned here, because it goes to exports, terminals
+and the dashboard, and a page may contain anything.
 
 This module knows no parser.
 """
@@ -31,6 +32,9 @@ _UNPRINTABLE = dict.fromkeys(
 )  # fmt: skip
 
 
+MARK = '"'  # in front of links that are marked nofollow
+
+
 class ParsedPage(NamedTuple):
     """The facts and links of one page. For content that is not HTML all fields are empty."""
 
@@ -40,8 +44,7 @@ class ParsedPage(NamedTuple):
     noindex: bool = False
     nofollow: bool = False  # of the whole page
     charset: str | None = None
-    links: Sequence[str] = ()  # raw; those of the head first, of frames last
-    nofollow_links: Sequence[str] = ()  # those marked rel=nofollow, raw
+    links: Sequence[str] = ()  # raw, see `as_link`; those of the head first, of frames last
     links_capped: bool = False  # the page has more links than were read
     description: str | None = None
     h1: str | None = None
@@ -82,8 +85,7 @@ class Elements(NamedTuple):
     """
 
     title: str | None
-    hrefs: Sequence[str | None]  # of all `<a>` and `<area>`; None and "" are no links
-    nofollow: Sequence[str | None]  # of those that are marked so
+    links: Sequence[str]  # of all `<a>` and `<area>`, see `as_link`; "" is no link
     others: Mapping[str, Sequence[Element]]  # by tag, see `OTHER_TAGS`
     heading: str | None = None  # the text of the first <h1> that has any
     description: str | None = None  # if it is known without a look at `others`
@@ -103,11 +105,20 @@ def from_tree(
     title: str | None, find: Callable[[str], Sequence[Element]], heading: str | None = None
 ) -> Elements:
     """Return the elements of a tree; `find` returns all elements of a name."""
-    hrefs: list[str | None] = []
-    nofollow: list[str | None] = []
-    for each in (*find("a"), *find("area")):
-        (nofollow if is_nofollow(each.attr("rel")) else hrefs).append(each.attr("href"))
-    return Elements(title, hrefs, nofollow, {tag: find(tag) for tag in OTHER_TAGS}, heading)
+    links = [
+        as_link(href, each.attr("rel"))
+        for each in (*find("a"), *find("area"))
+        if (href := each.attr("href"))
+    ]
+    return Elements(title, links, {tag: find(tag) for tag in OTHER_TAGS}, heading)
+
+
+def as_link(href: str, rel: str | None = None) -> str:
+    """Return an href as a link of a page: with a mark in front if it is not to be followed."""
+    if is_nofollow(rel):
+        return MARK + href
+    # A blank in front changes no URL.
+    return " " + href if href[:1] == MARK else href
 
 
 def is_nofollow(rel: str | None) -> bool:

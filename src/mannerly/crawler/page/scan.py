@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import ASCII_CODECS
 
@@ -39,8 +40,11 @@ from .elements import (
     with_ampersands,
     with_newlines,
 )
-from .parsed import PAGE_RELATIONS, Elements, is_nofollow
+from .parsed import MARK, PAGE_RELATIONS, Elements, as_link
 from .pcre import Scanner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SPACE = r"[\t\n\f\r ]"
 _NAME_ENDS = r"(?=[\t\n\f\r />])"
@@ -145,15 +149,40 @@ _WORDS = r"[\t\n\f\r !#-%(-;=?-~]*"
 _NOFOLLOW = rf"""rel={_SPACE}*+
     (?=["']nofollow[\t\n\f\r "']|["']{_WORDS}{_SPACE}nofollow[\t\n\f\r "']|nofollow[\t\n\f\r >])
     (?:"{_WORDS}+"|'{_WORDS}+'|{_WORD}++(?=[\t\n\f\r >])){_BETWEEN}"""
-# What stands before the href of a nofollow link is taken, too: it marks the field.
-_HREF = rf"""href=(?|"(?!['=])([^<>"]*+)"|'(?!["=])([^<>']*+)'|(?!=)({_BARE}++))"""
-_MARKED_HREF = rf"""href(?|=("[^<>"]*+)"|=('[^<>']*+)'|(={_BARE}++))"""
-_LINK = rf"""[\t\n\f\r /]++(?|
-    (?:(?!{_IS_HREF}|{_TELLING_REL}){_ATTRIBUTE})*+{_HREF}
+
+
+def _link(value: Callable[[str], tuple[str, str]]) -> str:
+    """Return a pattern for a link; `value`, for an href of some characters: what is taken of it,
+    and the rest.
+    """
+    (double, rest), (single, rest_2), (bare, rest_3) = map(value, ('[^<>"', "[^<>'", _BARE[:-1]))
+    href = rf"""href=(?|"(?!['=])({double}){rest}"|'(?!["=])({single}){rest_2}'
+        |(?!=)(?={_BARE})({bare}){rest_3})"""
+    # What stands before the href of a nofollow link is taken, too: it marks the field.
+    marked_href = rf"""href(?|=("(?!"){double}){rest}"|=('(?!'){single}){rest_2}'
+        |(=(?={_BARE}){bare}){rest_3})"""
+    return rf"""[\t\n\f\r /]++(?|
+    (?:(?!{_IS_HREF}|{_TELLING_REL}){_ATTRIBUTE})*+{href}
         (?:>|{_BETWEEN}(?:(?!{_TELLING_REL}){_ATTRIBUTE})*+>)
     | (?:(?!{_IS_HREF}|{_IS_REL}){_ATTRIBUTE})*+(?|
-        {_NOFOLLOW}(?:(?!{_IS_HREF}){_ATTRIBUTE})*+{_MARKED_HREF}{_BETWEEN}(?:{_ATTRIBUTE})*+>
-        | {_MARKED_HREF}{_BETWEEN}(?:(?!{_IS_REL}){_ATTRIBUTE})*+{_NOFOLLOW}(?:{_ATTRIBUTE})*+>))"""
+        {_NOFOLLOW}(?:(?!{_IS_HREF}){_ATTRIBUTE})*+{marked_href}{_BETWEEN}(?:{_ATTRIBUTE})*+>
+        | {marked_href}{_BETWEEN}(?:(?!{_IS_REL}){_ATTRIBUTE})*+{_NOFOLLOW}(?:{_ATTRIBUTE})*+>))"""
+
+
+def _whole(characters: str) -> tuple[str, str]:
+    return f"{characters}]*+", ""
+
+
+def _without_fragment(characters: str) -> tuple[str, str]:
+    """A # that begins an href stays, and one after a blank, which counts within a path; the one of
+    a character reference begins no fragment.
+    """
+    others = rf"{characters}\#]*+"
+    return (
+        rf"(?:\#{characters}]*+|{others}(?:(?<=[\x00-\x20&])\#{others})*+)",
+        rf"(?:\#{characters}]*+)?+",
+    )
+
 
 # The text of an element up to its end, with the tags in it, so far as it may matter. It is looked
 # at, not taken: the links in it are links.
@@ -171,7 +200,7 @@ _TITLE = rf"(<title{_NAME_ENDS}{_SHORT_ATTRIBUTES}>{_text_until('title')})"
 _FIELD = b"\0$1"
 _ODD = b"\0<"
 _NEXT = rf"""(?!<{_PLAIN})(?|
-    <a(?:rea)?+{_LINK}
+    <a(?:rea)?+{_link(_without_fragment)}
     | <{_OPAQUE}()
     | ({_TAGS})>
     | {_IFRAME}
@@ -187,7 +216,7 @@ _ODD_OF_TWO = b"\0<\0"
 _HAS_SRC = rf"(?={_BETWEEN}(?:(?!src=){_ATTRIBUTE})*+src=){_NAME_ENDS}"
 _IS_JSON_LD = rf"(?={_BETWEEN}(?:(?!type=){_ATTRIBUTE})*+type=[^<>]*?ld\+json){_NAME_ENDS}"
 _ALL_NEXT = rf"""(?!<(?:(?!{_RESOURCES})(?:{_PASSED})))(?|
-    <a{_LINK}(?=({_INNER.format(name="a")}))
+    <a{_link(_whole)}(?=({_INNER.format(name="a")}))
     | ()(<(?:{_RESOURCES}{_ATTRIBUTES}|{_UNTELLING}))>
     | ()(<script{_HAS_SRC}{_ATTRIBUTES})>{_text_until("script", "<!--")}(?!<!--)
     | ()(<script{_IS_JSON_LD}{_ATTRIBUTES}>{_text_until("script", "<!--")})
@@ -205,7 +234,7 @@ _ALL_NEXT = rf"""(?!<(?:(?!{_RESOURCES})(?:{_PASSED})))(?|
 # The self-check: pages that use most of the pattern, with the fields that they must give.
 _SAMPLES = {
     b"""<!DOCTYPE html><html lang="en"><TITLE lang=en>A &lt; <b></TITLE><!-- <a href="no"> -->
-    <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class="c" href="/1">1</a>
+    <script>"<a href=no>"</script><svg><path d="M0"/></svg><p title='x'><a class=c href="/1#a">1</a>
     <A ID="a" HREF=/2>2</A><a rel="nofollow" href="/3">3</a><iframe src=/4><a href=no></iframe>
     <area href='/5' REL='x noFollow'><a rel=&#110;ofollow href=/6><a x="<a href=no>" y='>' href=/7>
     """: b'\0\0<html lang="en"\0<TITLE lang=en>A &lt; <b>\0\0\0\0/1\0/2\0"/3\0<iframe src=/4'
@@ -225,7 +254,7 @@ _ALL_SAMPLES = {
 
 _scanner = Scanner(_NEXT.encode(), _FIELD, _SAMPLES)
 
-_MARK = '\0"'  # of fields that are hrefs of nofollow links; `elements` knows it, too
+_FRAGMENT = re.compile('(?<=[^\0-\x20&"])#[^\0]*+')  # as in `_without_fragment`
 
 _DESCRIPTION = 'meta name="description" content="'
 _DESCRIBES = len(_DESCRIPTION)
@@ -261,8 +290,8 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
         found = _scanner_of_all().fields(body)
     if found is not None and not found.endswith(_ODD_OF_TWO):
         # Only every second field is for the crawl; the others need not be decoded.
-        fields = b"\0".join((b"", *found.split(b"\0")[1::2]))
-        elements = _sorted(_decoded(fields, codec), limit)
+        fields = _decoded(b"\0".join((b"", *found.split(b"\0")[1::2])), codec)
+        elements = _sorted(fields, limit)
         if "template" not in elements.others or _COLUMN.search(body) is None:
             return elements._replace(kept=codec.encode() + found)
     from . import tree
@@ -293,13 +322,12 @@ def _decoded(fields: bytes, codec: str) -> str:
 def _sorted(fields: str, limit: int) -> Elements:
     """Return the elements in the fields, by kind: few fields are tags, the others are hrefs."""
     first, *parts = fields.split("\0<")
-    hrefs: list[str] = []
-    nofollow: list[str] = []
-    _add_hrefs(first, hrefs, nofollow)
+    links: list[str] = []
+    texts = [first]
     title = heading = description = lang = canonical = None
     others: dict[str, list[TagElement]] = {}
     for part in parts:
-        tag, separator, more = part.partition("\0")
+        tag, _, more = part.partition("\0")
         # As nearly all pages write them, these five are known at a glance; `startswith` would take
         # twice as long.
         start = tag[:4]
@@ -322,40 +350,40 @@ def _sorted(fields: str, limit: int) -> Elements:
         else:
             name = NAME_END.split(tag, maxsplit=1)[0].lower()
             if name in ("a", "area"):
+                links += _links(texts)
+                texts = [""]
                 link = TagElement(tag[len(name) :])
-                kind = nofollow if is_nofollow(link.attr("rel")) else hrefs
-                kind.append(link.attr("href") or "")
+                if href := link.attr("href"):
+                    links.append(as_link(href, link.attr("rel")))
             elif name == "title":
                 title = resolved_text(tag.partition(">")[2]) if title is None else title
             elif name == "h1":
                 heading = heading or heading_of(tag.partition(">")[2])
             elif len(found := others.setdefault(name, [])) < limit:
                 found.append(TagElement(tag[len(name) :]))
-        if more:
-            _add_hrefs(separator + more, hrefs, nofollow)
-    return Elements(title, hrefs, nofollow, others, heading, description, lang, canonical)
+        texts.append(more)
+    links += _links(texts)
+    return Elements(title, links, others, heading, description, lang, canonical)
 
 
-def _add_hrefs(fields: str, hrefs: list[str], nofollow: list[str]) -> None:
-    """Add the hrefs in fields to those of their kind."""
-    has_references = False
-    if "&" in fields:
-        without = with_ampersands(fields)
-        has_references = without is None
-        fields = without or fields
+def _links(texts: list[str]) -> list[str]:
+    """Return the links in texts of fields; the first text is empty or begins with a separator."""
+    fields = "\0".join(texts)
     # A look for one character takes a tenth of one for two.
     if "'" in fields:
-        fields = fields.replace("\0'", _MARK)
+        fields = fields.replace("\0'", "\0" + MARK)
     if "=" in fields:
-        fields = fields.replace("\0=", _MARK)
-    marked: list[str] = []
-    if '"' in fields:
-        fields, *marked = fields.split(_MARK)
+        fields = fields.replace("\0=", "\0" + MARK)
+    if "#" in fields:
+        fields = _FRAGMENT.sub("", fields)
+    if "&" not in fields:
+        return fields.split("\0")
+    resolved = with_ampersands(fields)
+    if resolved is not None:
+        return resolved.split("\0")
     found = fields.split("\0")
-    if "\0" in "".join(marked):  # others follow
-        for at, href in enumerate(marked):
-            if "\0" in href:
-                marked[at], _, plain = href.partition("\0")
-                found += plain.split("\0")
-    hrefs += resolved_all(found) if has_references else found
-    nofollow += resolved_all(marked) if has_references else marked
+    hrefs = resolved_all([href[href[:1] == MARK :] for href in found])
+    return [
+        MARK + href if link[:1] == MARK else as_link(href)
+        for link, href in zip(found, hrefs, strict=True)
+    ]
