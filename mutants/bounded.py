@@ -127,8 +127,8 @@ BOUNDED = (
         "call a crawl idle with a page under way",
         "P7",
         "crawler/shard/remaining.py",
-        "parts.flights.pending or parts.batch or parts.given_up",
-        "parts.batch or parts.given_up",
+        "parts.flights.pending or parts.pending.batch or parts.given_up",
+        "parts.pending.batch or parts.given_up",
         (
             (
                 "crawler/shard/test_idle.py::"
@@ -260,7 +260,7 @@ BOUNDED = (
     Mutant(
         "hide that the user's function failed",
         "P7",
-        "crawler/shard/reading.py",
+        "crawler/plugins/extract.py",
         '        record = record._replace(error=f"{EXTRACT_FAILED}: {items.error}")\n',
         "        pass\n",
         (f"{_LEAVING}::test_leaving_costs_the_items_of_the_page",),

@@ -334,7 +334,7 @@ POLITE = (
         "commit a pause some time later",
         "P4",
         "crawler/shard/lessons.py",
-        "        parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S\n",
+        "        parts.pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S\n",
         "        pass\n",
         ("crawler/shard/test_urgent.py::test_a_fresh_retry_after_is_urgent_until_it_is_committed",),
     ),

@@ -65,7 +65,7 @@ SHARED = (
         "write a pause with the next sign of life",
         "P4",
         _SHARD,
-        "            shared.is_urgent |= self.parts.is_urgent\n",
+        "            shared.is_urgent |= pending.is_urgent\n",
         "",
         (_TURNS + "test_a_retry_after_outlives_the_crawl_that_got_it",),
     ),

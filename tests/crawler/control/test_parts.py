@@ -179,7 +179,7 @@ def test_seeds_are_added_once_but_stay_in_scope(store: CrawlStore) -> None:
     new = "https://c.example/x"
     shard = shard_of(store)
     obey(shard, AddSeeds((new,)))
-    added = [candidate.url for candidate in shard.parts.batch.found]
+    added = [candidate.url for candidate in shard.parts.pending.batch.found]
     shard.commit(at(0.0))
     shard.store.close()
 
@@ -187,7 +187,7 @@ def test_seeds_are_added_once_but_stay_in_scope(store: CrawlStore) -> None:
     obey(again, AddSeeds((new,)))
 
     assert added == [new]
-    assert again.parts.batch.found == []
+    assert again.parts.pending.batch.found == []
     assert again.parts.rules.scope.judge("https://c.example/y", 1) is None
 
 
@@ -205,7 +205,7 @@ def test_seed_that_is_excluded_is_not_added(store: CrawlStore) -> None:
     shard = shard_of(store)
     obey(shard, Exclude("*/private/*"), AddSeeds((f"https://{HOST}/private/x",)))
 
-    assert shard.parts.batch.found == []
+    assert shard.parts.pending.batch.found == []
 
 
 def test_hosts_of_a_group_are_woken_together(store: CrawlStore) -> None:

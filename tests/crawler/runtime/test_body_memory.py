@@ -15,6 +15,7 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import Now
 from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.runtime.beginning import rules_of
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
@@ -91,17 +92,19 @@ def engine_for(
     settings = CrawlSettings(politeness=pace, seeding="none", ignore_robots=True)
     manifest = Manifest.new(seeds=seeds, settings={}, shards=1, created_at=0.0)
     fetcher, events = FakeFetcher(VirtualClock(), answer), Events()
+    store, rules = store or MemoryStore(frontier_limit=1000), rules_of(settings, manifest)
     shard = Shard(
         0,
-        store or MemoryStore(frontier_limit=1000),
+        store,
         Sharding(1),
         settings,
-        rules_of(settings, manifest),
+        rules,
         is_resumed=False,
         now=Now(0.0, 0.0),
         events=events,
         reader=offload,
         consumer=delivery,
+        plugins=plugins_for(settings, rules, store, events.emit),
     )
     engine = Engine(
         fetcher,

@@ -10,7 +10,9 @@ from tests.crawler.runtime.test_body_memory import LINKS, engine_for
 from tests.exports.stored_example import PAGES
 from virtual.store.memory import MemoryStore
 
+from mannerly.crawler.control import Recrawl
 from mannerly.crawler.fetch.body_memory import BodyMemory
+from mannerly.crawler.model import Now
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
@@ -55,7 +57,7 @@ def store() -> Leaving:
 def recrawling(engine: Engine) -> Engine:
     """Return an engine whose pages are compared with their records."""
     (shard,) = engine.shards.all
-    shard.parts.begin_round()
+    shard.control(1, Recrawl(1), Now(0.0, 0.0))
     return engine
 
 

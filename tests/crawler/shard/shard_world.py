@@ -11,7 +11,9 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.host.inflight import flight_of
 from mannerly.crawler.model import Fetched, Now, Request, RobotsRequest
 from mannerly.crawler.page.links import LinkRules
+from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.plugin import Plugins
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.web.choices import ScopeMode
@@ -21,9 +23,12 @@ from mannerly.hosts.leases import Leases
 from mannerly.politeness import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import FetchError
     from mannerly.crawler.shard.interfaces import Consumer, PageReader
+    from mannerly.crawler.shard.plugin import Plugin
     from mannerly.crawler.stats import Stats
 
 EPOCH_S = 1_700_000_000.0
@@ -52,6 +57,7 @@ class ShardWorld:
         watched: Watched = Watched.NO,
         memory: str | None = None,
         crawl: str = "x",
+        plugins: Iterable[Plugin] | None = None,
         now: Now = Now(0.0, EPOCH_S),  # noqa: B008
     ) -> None:
         self.settings = settings or brisk()
@@ -70,15 +76,22 @@ class ShardWorld:
         self.events: list[Event] = []
         self._fold = fold = StatsFold()
         scope = self.settings.scope_of(urls)
+        rules = LinkRules(scope, self.settings.agent_token, self.settings.max_redirects)
+        events = Events(self.events.append, fold)
         self.shard = Shard(
             number,
             self.store,
             Sharding(shards),
             self.settings,
-            LinkRules(scope, self.settings.agent_token, self.settings.max_redirects),
+            rules,
             is_resumed=is_resumed,
             now=self.now,
-            events=Events(self.events.append, fold),
+            events=events,
+            plugins=(
+                plugins_for(self.settings, rules, self.store, events.emit)
+                if plugins is None
+                else Plugins(plugins)
+            ),
             reader=reader,
             consumer=consumer,
             watched=watched,

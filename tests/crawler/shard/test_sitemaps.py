@@ -120,7 +120,7 @@ def robots_answer(world: ShardWorld, body: bytes) -> list[Candidate]:
     (request,) = world.start()
     assert isinstance(flight_of(request).item, RobotsRequest)
     world.answer(request, 200, body)
-    return [each for each in world.parts.batch.found if each.kind == Kind.SITEMAP]
+    return [each for each in world.parts.pending.batch.found if each.kind == Kind.SITEMAP]
 
 
 def test_robots_cannot_aim_the_crawl_at_other_hosts() -> None:

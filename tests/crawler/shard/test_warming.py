@@ -8,7 +8,7 @@ import pytest
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk
 
 from mannerly.crawler import events as told
-from mannerly.crawler.shard.warming import SECOND_LOOK_S
+from mannerly.crawler.plugins.warm import SECOND_VISIT_S
 from mannerly.crawler.web.caches import CacheState
 from mannerly.politeness.model import ErrorKind
 
@@ -60,7 +60,7 @@ def test_page_that_the_cache_did_not_have_is_looked_at_again() -> None:
 
     (settled,) = made.told(told.PageSettled)
     assert is_again  # it does not count for --max-urls yet
-    assert made.now.mono - began >= SECOND_LOOK_S
+    assert made.now.mono - began >= SECOND_VISIT_S
     assert looks(made) == [("plain", 1, CacheState.MISS), ("plain", 2, CacheState.HIT)]
     assert (settled.record.cache_status, settled.record.age) == ("HIT", 1)
     assert settled.record.attempts == 1

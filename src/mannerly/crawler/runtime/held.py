@@ -49,16 +49,16 @@ class Unwritten:
 
     def add(self, shard: Shard) -> None:
         """Count those of one more shard."""
-        if shard.keeps_answers:
+        if shard.holds_answers:
             self._shards.append(shard)
 
     def remove(self, shard: Shard) -> None:
         """Count those of one shard less."""
-        if shard.keeps_answers:
+        if shard.holds_answers:
             self._shards.remove(shard)
 
     def growth(self) -> int:
         """Return by how many bytes they have grown since this was asked last."""
         before = self._counted
-        self._counted = sum([shard.unwritten_bytes for shard in self._shards])
+        self._counted = sum([shard.held_bytes for shard in self._shards])
         return self._counted - before

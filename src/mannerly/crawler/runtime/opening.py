@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.control import is_for_shards
 from mannerly.crawler.events import StoreMended
 from mannerly.crawler.frontier.sharding import Sharding
+from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
 from mannerly.database.boot import boot_id
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.shard.answers import AnswerArchive
     from mannerly.crawler.shard.interfaces import Consumer, PageReader
+    from mannerly.crawler.shard.plugin import Plugin, Plugins
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.hosts.leases import Leases
 
@@ -84,7 +85,6 @@ class ShardOpener:
 
     def make(self, number: int, store: ShardStore, now: Now) -> Shard:
         """Return the shard of a store that is claimed."""
-        archive = self._archive(number, store, now) if self._settings.keep_bodies else None
         common = self._common
         shard = Shard(
             number,
@@ -97,8 +97,7 @@ class ShardOpener:
             events=common.events,
             reader=common.reader,
             consumer=common.consumer,
-            archive=archive,
-            extract=common.extract,
+            plugins=self._plugins(number, store, now),
             boot=boot_id(),
             watched=common.watched,
             leases=common.leases,
@@ -113,15 +112,21 @@ class ShardOpener:
         for words in chain(mended, *(shard.store.take_mended() for shard in shards)):
             self._common.events.emit(StoreMended(words))
 
-    def _archive(self, number: int, store: ShardStore, now: Now) -> AnswerArchive:
+    def _plugins(self, number: int, store: ShardStore, now: Now) -> Plugins:
+        common, settings = self._common, self._settings
+        archive = self._archive(number, store, now) if settings.keep_bodies else None
+        emit, extract = common.events.emit, common.extract
+        return plugins_for(settings, common.rules, store, emit, archive=archive, extract=extract)
+
+    def _archive(self, number: int, store: ShardStore, now: Now) -> Plugin:
         folder = self._store.segment_folder
         if folder is None:
             raise StoreError(f"{self._store.location} cannot keep bodies: use a data directory")
-        from mannerly.crawler.shard.answers import AnswerArchive, facts_of  # 4 ms, rarely needed
+        from mannerly.crawler.plugins.archive import Archive, facts_of  # 4 ms, rarely needed
 
         facts = facts_of(self._settings, self._store.manifest, now.wall)
         stem = store.segment_stem or f"shard-{number}"
-        return AnswerArchive.beside(store, stem, folder, facts)
+        return Archive.beside(store, stem, folder, facts)
 
 
 def catch_up(shard: Shard, orders: Iterable[tuple[int, Control]], now: Now) -> None:

@@ -51,7 +51,7 @@ class Again(NamedTuple):
 
     entry: Entry  # with the tries so far
     due: float
-    is_look: bool = False  # nothing failed: another look at a page that is warmed
+    is_visit: bool = False  # nothing failed: a plug-in asks for it once more
 
 
 class LearnRules(NamedTuple):

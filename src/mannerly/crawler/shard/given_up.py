@@ -110,7 +110,7 @@ class GivenUpHosts:
             entries = parts.store.queued(host.name, after=(-1, -1), limit=DROP_SLICE)
             dropped = parts.frontier.withhold(entries)
             because = dropped_because(reason or "")
-            parts.batch.dropped += [(entry, because) for entry in dropped]
+            parts.pending.batch.dropped += [(entry, because) for entry in dropped]
             if dropped:
                 parts.emit(told.UrlsDropped("host_retired", len(dropped)))
             del self._emptied[host]

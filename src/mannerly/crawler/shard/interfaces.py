@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Fetched, RawExchange
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Outcome
+
+    Finish: TypeAlias = Callable[[Harvest, object], Harvest]
 
 
 class PageReading(NamedTuple):
@@ -19,7 +22,10 @@ class PageReading(NamedTuple):
     flight: InFlight
     answer: Fetched
     outcome: Outcome
-    found: Harvest | None = None  # if it was parsed: only the user's code runs on it
+    found: Harvest | None = None  # if it was parsed: a plug-in works on it
+    finish: Finish | None = None  # makes the result of that work a part of what was found
+    step: int = 0  # the plug-ins after reading that had their turn
+    is_local: bool = False  # it failed on our side: that says nothing about the host
 
 
 class PageReader(Protocol):
@@ -32,7 +38,7 @@ class PageReader(Protocol):
         """
 
     def run(self, tag: PageReading, work: Callable[[], object], size: int, page: str) -> None:
-        """The same for work that runs the user's code; `page` is the URL."""
+        """The same for work of a plug-in, which may run the user's code; `page` is the URL."""
 
 
 class PageResult(NamedTuple):

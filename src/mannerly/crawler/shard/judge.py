@@ -4,7 +4,7 @@ the host's record is not in memory    Unknown: it is brought in, and the host is
 the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
 the URL was excluded meanwhile        Drop
-a page, and only links are checked    Drop
+a plug-in does not admit it           Drop
 a sitemap beyond its host's limits    Drop, or Later while one is under way
 robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
 --max-per-host                        GO, Drop or Later
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
-_NOT_VISITED = Drop("not_visited")
 _USED_UP = Drop("max_per_host")
 _HELD_BACK = Later(None)  # a request under way may still fail
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
@@ -44,7 +43,7 @@ class Judge:
         self._parts = parts
         self._host, self._robots = parts.hosts.get, parts.robots
         self._max_per_host = parts.settings.max_per_host
-        self._sitemaps = parts.sitemaps
+        self._sitemaps, self._plugins = parts.sitemaps, parts.plugins
 
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
@@ -59,14 +58,15 @@ class Judge:
         if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
             return _EXCLUDED
         row = KINDS[entry.kind]
-        if self._parts.checks_only and row.is_page:
-            return _NOT_VISITED
+        for admits in self._plugins.admit:
+            if (drop := admits(entry)) is not None:
+                return drop
         if row.limit is _SITEMAPS:
             return self._judge_sitemap(entry, host, now)
         ruling = self._robots.judge(entry, now)
         if ruling is GO and self._max_per_host is not None and row.limit is _PAGES:
-            # A page that is checked again was counted when it was fetched first.
-            return GO if self._parts.rechecks.has_record(entry) else self._judge_number(host)
+            # A page that has a record was counted when it was fetched first.
+            return GO if self._plugins.was_counted(entry) else self._judge_number(host)
         return ruling
 
     def _judge_sitemap(self, entry: Entry, host: Host, now: Instant) -> Judgement:

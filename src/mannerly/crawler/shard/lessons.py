@@ -47,10 +47,10 @@ def report(
         url=item.url,
         body_digest=xxh3_64_intdigest(answer.body) if answer.body else None,
     )
-    if parts.warming is not None and cache_state(answer.headers) is CacheState.HIT:
+    if parts.settings.warm and cache_state(answer.headers) is CacheState.HIT:
         response = response._replace(is_from_cache=True)
     outcome = politeness.report(permit, response, now=mono)
-    traffic = parts.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
+    traffic = parts.pending.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
     traffic[0] += 1
     traffic[1] += outcome is THROTTLE
     parts.addresses.report(permit, response, now=mono)
@@ -59,7 +59,7 @@ def report(
         host.budget.refused(answer.headers, mono, wall)
     if outcome is THROTTLE or outcome is OVERLOAD:
         # What a crash must not forget: it is committed before anything else happens.
-        parts.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
+        parts.pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
     if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
         parts.refusals.pop(item.seq, None)
     if outcome is THROTTLE:  # of every kind of request, as the server's log has them
@@ -89,7 +89,7 @@ def count(
 ) -> None:
     """Count a page for its host; a host that fails too often in a row is given up.
 
-    A page that is checked again was counted when it was fetched first.
+    A page that has a record was counted when it was fetched first.
 
     Pages are counted as the store counts them. Whether the host is in trouble is for the outcome to
     say: a page that was not read has failed, but that says nothing about its host.
@@ -98,7 +98,7 @@ def count(
     is_failure = outcome is OVERLOAD or outcome is THROTTLE
     if host.budget is None:  # its page was with the program for so long
         parts.given_up.recall(host.name, parts, now)
-    is_new = not (parts.rechecks.is_on and parts.rechecks.has_record(entry))
+    is_new = not parts.plugins.was_counted(entry)
     parts.records.count(
         host,
         now,

@@ -35,7 +35,7 @@ class Lists:
 
     def settle(self, parts: Parts) -> None:
         """Fill the batch up to a slice, and settle the lists that are finished."""
-        batch, lists = parts.batch, self._lists
+        batch, lists = parts.pending.batch, self._lists
         while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
             flight, entry, found, exchange = lists[0]
             candidates = found.found
@@ -47,6 +47,6 @@ class Lists:
             parts.flights.settle(flight)
             batch.pages.append((entry, found.record))
             batch.listed += found.listed
-            if exchange is not None:
-                parts.keep(entry, exchange, found.record.fetched_at)
+            for settle in parts.plugins.settle:
+                settle(entry, found, exchange, parts.pending)
             parts.emit(ListSettled(entry, found.record, found.passed_over))

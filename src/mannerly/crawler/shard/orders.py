@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
     """Act on a control record."""
-    is_new = number > max(parts.store.applied(), parts.batch.applied)
+    is_new = number > max(parts.store.applied(), parts.pending.batch.applied)
     if is_new:
-        parts.batch.applied = number
+        parts.pending.batch.applied = number
+    parts.plugins.ordered(order, is_new=is_new)
     match order:
         case AddSeeds() | SeedsMoved() | CheckUrls():
             _take_urls(order, parts, is_new=is_new)
@@ -66,20 +67,15 @@ def apply(number: int, order: Control, parts: Parts, now: Now) -> None:
 
 
 def _bring_back(order: RetryUrls | Recrawl, parts: Parts, now: Now) -> None:
-    if isinstance(order, Recrawl):
-        parts.begin_round()
-    elif order.host is not None:
+    if isinstance(order, RetryUrls) and order.host is not None:
         if not parts.routes.owns(order.host):
             return
         parts.given_up.revive(order.host, parts, now)
-    if isinstance(order, RetryUrls) and (order.missing or order.lost):
-        parts.rechecks.is_on = True  # they have records
-    parts.batch.retries.append(order)
+    parts.pending.batch.retries.append(order)
 
 
 def _take_urls(order: AddSeeds | SeedsMoved | CheckUrls, parts: Parts, *, is_new: bool) -> None:
     if isinstance(order, CheckUrls):
-        parts.checks_only = True
         found = check_candidates(order.urls)
     else:
         parts.rules.widen(*order.urls)
@@ -89,7 +85,7 @@ def _take_urls(order: AddSeeds | SeedsMoved | CheckUrls, parts: Parts, *, is_new
     if not is_new or isinstance(order, SeedsMoved):
         return
     mine = [each for each in found if parts.routes.owns(each.host)]
-    parts.routes.all(parts.wanted(mine), parts.batch)
+    parts.routes.all(parts.wanted(mine), parts.pending.batch)
 
 
 def _fetch_for_others(requests: tuple[RobotsRequest, ...], parts: Parts, now: Now) -> None:
@@ -138,7 +134,7 @@ def _steer(
 def _take_in_again(host: str, parts: Parts, now: Now) -> None:
     """Revive a host, and bring back what was given up with it."""
     parts.given_up.revive(host, parts, now)
-    parts.batch.retries.append(RetryUrls(failed=False, given_up=True, host=host))
+    parts.pending.batch.retries.append(RetryUrls(failed=False, given_up=True, host=host))
 
 
 def _set_pace(settings: Settings, parts: Parts, now: Now) -> None:

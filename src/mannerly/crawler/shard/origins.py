@@ -113,7 +113,7 @@ def give_up(request: RobotsRequest, parts: Parts, now: Now) -> None:
 def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
     """Keep rules, obey them, and let the pages go that waited for them."""
     for learned in result:
-        parts.batch.robots[learned.origin] = learned.record
+        parts.pending.batch.robots[learned.origin] = learned.record
         if parts.routes.owns(learned.host):  # else another shard finds it in the store
             _obey(learned, parts, now)
         if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import (
     HostPlaces,
-    ItemsExtracted,
     ShardMeasured,
     UrlsDropped,
     UrlsHeldBack,
@@ -22,7 +21,6 @@ from mannerly.crawler.host.inflight import Flights
 from mannerly.crawler.host.own_paces import OwnPaces
 from mannerly.crawler.host.records import HostRecords
 from mannerly.crawler.robots.gate import DEFAULT_MEMORY_BYTES, RobotsGate
-from mannerly.crawler.store.base import Batch
 from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.urls import site_of
 from mannerly.politeness import Politeness
@@ -33,10 +31,10 @@ from .foreign import ForeignRobots
 from .given_up import GivenUpHosts
 from .host_leases import ShardLeases
 from .lists import Lists
-from .recheck import Rechecks
+from .pending import Pending
+from .plugin import Plugins
 from .routes import Routes
 from .sitemaps import SitemapQuota
-from .warming import Warming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,26 +48,19 @@ if TYPE_CHECKING:
         Entry,
         Now,
         PageRecord,
-        RawExchange,
         RobotsRecord,
     )
-    from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.links import LinkRules
-    from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
     from mannerly.hosts.leases import Leases
     from mannerly.politeness.events import Event as PolitenessEvent
     from mannerly.politeness.model import Instant
 
-    from .answers import AnswerArchive
-
-MANY_ELEMENTS = 8 << 20  # bytes in memory until a commit; some 2,000 ordinary pages
-
 
 @dataclass(slots=True)
 class Parts:
-    """One shard's state. `batch` is replaced by every commit."""
+    """One shard's state."""
 
     number: int
     store: ShardStore
@@ -87,32 +78,26 @@ class Parts:
     routes: Routes
     sitemaps: SitemapQuota
     paces: OwnPaces  # of single hosts
-    rechecks: Rechecks
+    plugins: Plugins
     excludes_queued: bool = False  # a pattern was excluded while URLs were queued
     shared: ShardLeases | None = None  # None: no other crawl can want these hosts
-    checks_only: bool = False  # no page is visited any more: only links are checked
     shares: Shares = field(default_factory=Shares)
     contacts: FirstContacts = field(default_factory=FirstContacts)
     given_up: GivenUpHosts = field(default_factory=GivenUpHosts)
-    element_bytes: int = 0  # taken since a commit was asked for
     refusals: dict[int, int] = field(default_factory=dict)  # by seq, with `refusal_retries` only
-    is_urgent: bool = False  # a host asked for a pause that is not committed yet
-    archive: AnswerArchive | None = None  # None: answers are not kept
-    extract: Extracting | None = None  # None: nothing is extracted
-    warming: Warming | None = None  # None: a page is asked for once
     lists: Lists = field(default_factory=Lists)  # that are being settled
     foreign: ForeignRobots = field(default_factory=ForeignRobots)
-    batch: Batch = field(default_factory=Batch)
+    pending: Pending = field(default_factory=Pending)
 
     def stored_robots(self, *origins: str) -> dict[str, RobotsRecord | None]:
         """Return the latest record of each origin, one that is not committed yet included."""
-        fresh, stored = self.batch.robots, self.store.robots
+        fresh, stored = self.pending.batch.robots, self.store.robots
         return {origin: fresh.get(origin) or stored(origin) for origin in origins}
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
         self.robots.forget(origin)
-        self.batch.robots.pop(origin, None)
+        self.pending.batch.robots.pop(origin, None)
         self.store.forget_robots(origin)
 
     def wanted(self, candidates: list[Candidate]) -> list[Candidate]:
@@ -129,21 +114,7 @@ class Parts:
             links, held_back = self.shares.place(entry, record, links)
             if held_back:
                 self.emit(UrlsHeldBack(held_back))
-        self.routes.all(links, self.batch)
-
-    def begin_round(self) -> None:
-        """Begin a recrawl: pages that have a record are compared with it from now on."""
-        self.rechecks.is_on = True
-        if self.rules.text_digest == "auto":
-            self.rules.text_digest = "all"
-
-    def keep_elements(self, entry: Entry, elements: bytes) -> None:
-        """Put the elements of a page into the batch; a large batch is committed soon."""
-        self.batch.elements[entry.seq] = elements
-        self.element_bytes += len(elements)
-        if self.element_bytes >= MANY_ELEMENTS:
-            self.is_urgent = True
-            self.element_bytes = 0
+        self.routes.all(links, self.pending.batch)
 
     def _has_many(self, host: str, more: int) -> bool:
         """Return whether a host is large enough for its queue to be shared out."""
@@ -172,22 +143,6 @@ class Parts:
             self.records.evicted(event.host)
             if self.shared is not None:
                 self.shared.evicted(event.host)
-
-    def keep(self, entry: Entry, exchange: RawExchange, wall: float) -> None:
-        """Archive the answer of an entry that is in the batch."""
-        if self.archive is not None:
-            self.batch.kept[entry.seq] = self.archive.keep(entry.url, exchange, wall)
-
-    def keep_found(self, entry: Entry, found: Harvest, exchange: RawExchange | None) -> None:
-        """Put into the batch what a page has beside its record: answer, items, elements."""
-        if exchange is not None and not found.is_unchanged:  # else its last whole answer stays
-            self.keep(entry, exchange, found.record.fetched_at)
-        items, elements = found.items, found.elements
-        if items is not None:
-            self.batch.items[entry.seq] = items
-            self.emit(ItemsExtracted(len(items.items), items.error))
-        if elements is not None:
-            self.keep_elements(entry, elements)
 
     def measured(self, now: Now) -> ShardMeasured:
         """Return where the hosts are, and how much is left."""
@@ -226,6 +181,7 @@ def make_parts(
     is_resumed: bool,
     boot: str,
     leases: Leases | None = None,
+    plugins: Plugins | None = None,
 ) -> Parts:
     """Make everything that a shard consists of."""
     pace = settings.politeness
@@ -279,11 +235,8 @@ def make_parts(
         routes=Routes(number, sharding, rules),
         sitemaps=SitemapQuota(hosts, settings.max_sitemaps),
         paces=OwnPaces(settings.hosts, politeness, hosts),
-        rechecks=Rechecks(store, keeps_bodies=settings.keep_bodies),
-        warming=Warming(settings, emit) if settings.warm else None,
+        plugins=plugins or Plugins(),
     )
-    if store.counts().round:
-        parts.begin_round()
     if leases is not None:
         parts.shared = ShardLeases(leases, politeness, parts.frontier, hosts)
         records.shared = parts.shared

@@ -7,68 +7,17 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.decoding import decode
-from mannerly.crawler.kinds import KINDS
-from mannerly.crawler.model import CRASHED, EXTRACT_FAILED, Fetched
-from mannerly.crawler.page.extract import items_of
+from mannerly.crawler.model import CRASHED, Fetched
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
 
-from .interfaces import PageReading, PageResult
-
 if TYPE_CHECKING:
-    from mannerly.crawler.host.inflight import InFlight
-    from mannerly.crawler.model import Entry, Now, PageItems, RobotsRequest
-    from mannerly.crawler.page.extract import Extracting
+    from mannerly.crawler.model import Entry, Now
     from mannerly.crawler.page.record import Harvest
-    from mannerly.politeness.model import Outcome
 
-    from .interfaces import PageReader
     from .parts import Parts
 
 DEATHS = 2  # processes that a page may take down before it is not parsed any more
-
-
-def is_given(
-    flight: InFlight,
-    answer: Fetched,
-    outcome: Outcome,
-    found: Harvest,
-    extract: Extracting,
-    reader: PageReader | None,
-) -> bool:
-    """Give a page to the user's function in another process, if it is for it."""
-    entry = flight.item
-    if reader is None or extract.here is not None or not has_items(entry, answer, found):
-        return False
-    work = extract.work(found.record, answer.headers, answer.body)
-    reader.run(PageReading(flight, answer, outcome, found), work, len(answer.body), entry.url)
-    return True
-
-
-def given_back(reading: PageReading, found: Harvest, work: object) -> PageResult:
-    """Return the result of a page from what the user's function returned elsewhere."""
-    _, answer, outcome, _ = reading
-    found = with_items(found, items_of(work))
-    return PageResult(outcome, answer.latency_s, found, exchange=answer.exchange)
-
-
-def has_items(entry: Entry | RobotsRequest, answer: Fetched, found: Harvest) -> bool:
-    """Return whether the user's function is for this answer: a page with 2xx."""
-    status = answer.status
-    return (
-        KINDS[entry.kind].is_page
-        and status is not None
-        and 200 <= status < 300
-        and found.record.error != CRASHED
-    )
-
-
-def with_items(found: Harvest, items: PageItems) -> Harvest:
-    """Add what the user's function has made of a page; its failure is the error of the record."""
-    record = found.record
-    if items.error is not None and record.error is None:
-        record = record._replace(error=f"{EXTRACT_FAILED}: {items.error}")
-    return found._replace(record=record, items=items)
 
 
 def readable(answer: Fetched) -> Fetched:
@@ -112,9 +61,6 @@ def harvest_safely(
     store.parsing(entry.seq)
     try:
         found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
-        here = None if parts.extract is None else parts.extract.here
-        if here is not None and has_items(entry, answer, found):
-            found = with_items(found, here(found.record, answer.headers, answer.body))
     except MemoryError:
         store.parsing(0)
         parts.rules.hrefs.clear()  # its links count as passed on, and are not: it is read again
@@ -125,4 +71,4 @@ def harvest_safely(
     store.parsing(0)
     if failure is not None:
         found = found._replace(record=found.record._replace(error=failure))
-    return parts.rechecks.compared(entry, found) if parts.rechecks.is_on else found
+    return found

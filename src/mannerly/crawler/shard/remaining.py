@@ -27,17 +27,17 @@ class Remaining:
     @property
     def has_batch(self) -> bool:
         """Return whether a commit would write anything that came from the web."""
-        return bool(self._parts.batch)
+        return bool(self._parts.pending.batch)
 
     @property
     def is_urgent(self) -> bool:
         """Return whether a host asked for a pause that a crash now would forget."""
-        return self._parts.is_urgent
+        return self._parts.pending.is_urgent
 
     @property
     def uncommitted(self) -> int:
         """Pages that came in and are not committed."""
-        return len(self._parts.batch.pages)
+        return len(self._parts.pending.batch.pages)
 
     @property
     def has_outgoing(self) -> bool:
@@ -56,7 +56,7 @@ class Remaining:
     @property
     def _is_busy(self) -> bool:
         parts = self._parts
-        return bool(parts.flights.pending or parts.batch or parts.given_up)
+        return bool(parts.flights.pending or parts.pending.batch or parts.given_up)
 
     def is_hopeless(self, due: Instant | None, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request.

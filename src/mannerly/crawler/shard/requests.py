@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.inflight import Flights, InFlight
     from mannerly.crawler.settings import CrawlSettings
 
-    from .recheck import Headers, Rechecks
-    from .warming import Warming
+    from .plugin import Plugins
 
 
 class RequestMaker:
@@ -23,8 +22,7 @@ class RequestMaker:
         self,
         settings: CrawlSettings,
         flights: Flights,
-        rechecks: Rechecks,
-        warming: Warming | None = None,
+        plugins: Plugins,
     ) -> None:
         # By the number of the kind: seconds, bytes, and whether it is asked with HEAD.
         self._by_kind = tuple(
@@ -36,22 +34,23 @@ class RequestMaker:
             for row in KINDS
         )
         self._begin = flights.begin
-        self._rechecks = rechecks
-        self._warming = warming
+        self._plugins = plugins
         # A From header is an e-mail address (RFC 9110 §10.1.2); a page is in the User-Agent only.
         is_mail = settings.contact is not None and "@" in settings.contact
-        self._headers: Headers = (("From", settings.contact or ""),) if is_mail else ()
+        self._headers: tuple[tuple[str, str], ...] = (
+            (("From", settings.contact or ""),) if is_mail else ()
+        )
 
     def __call__(self, flight: InFlight) -> Request:
         """Count a granted request as in flight, and return what the fetcher is asked for."""
         self._begin(flight)
         item = flight.item
         timeout_s, size, is_head = self._by_kind[item.kind]
-        headers = self._headers
-        if self._warming is not None:
-            headers += self._warming.headers(item)
-        elif self._rechecks.is_on:
-            headers += self._rechecks.validators(item)
         host = without_port(item.host)
-        is_fresh = isinstance(item, Entry) and item.attempts > 0
-        return Request(item.url, host, timeout_s, size, headers, flight, is_head, is_fresh)
+        if not isinstance(item, Entry):
+            return Request(item.url, host, timeout_s, size, self._headers, flight, is_head)
+        is_fresh = item.attempts > 0
+        request = Request(item.url, host, timeout_s, size, self._headers, flight, is_head, is_fresh)
+        for ask in self._plugins.ask:
+            ask(item, request)
+        return request

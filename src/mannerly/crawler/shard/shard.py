@@ -29,7 +29,7 @@ from mannerly.crawler import events as told
 from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, Fetched, LocalError, Request, RobotsRequest
-from mannerly.crawler.store.base import Batch, StoreError
+from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.model import THROTTLE
 
 from . import lessons, orders, origins, sitemaps
@@ -39,7 +39,8 @@ from .interfaces import PageReading, PageResult
 from .judge import Judge
 from .looks import HostLooks, NextWaits
 from .parts import make_parts
-from .reading import credible, given_back, harvest_safely, is_given
+from .plugin import Elsewhere
+from .reading import credible, harvest_safely
 from .remaining import Remaining
 from .requests import RequestMaker
 from .unreachable import because
@@ -51,15 +52,15 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Candidate, FetchError, Now, RobotsRecord
-    from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.links import LinkRules
+    from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import Committed, ShardStore
+    from mannerly.crawler.store.base import Batch, Committed, ShardStore
     from mannerly.hosts.leases import Leases
     from mannerly.politeness.model import Instant, Outcome
 
-    from .answers import AnswerArchive
     from .interfaces import Consumer, PageReader
+    from .plugin import Plugins
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
@@ -88,8 +89,7 @@ class Shard:
         events: Events | None = None,
         reader: PageReader | None = None,
         consumer: Consumer | None = None,
-        archive: AnswerArchive | None = None,
-        extract: Extracting | None = None,
+        plugins: Plugins | None = None,
         boot: str = "",
         watched: Watched = Watched.NO,
         leases: Leases | None = None,
@@ -108,13 +108,14 @@ class Shard:
             is_resumed=is_resumed,
             boot=boot,
             leases=leases,
+            plugins=plugins,
         )
-        parts.archive, parts.extract = archive, extract
+        self._plugins = plugins = parts.plugins
         self.frontier, self.flights = parts.frontier, parts.flights
         self.politeness, self._settings = parts.politeness, settings
         self.left = Remaining(parts)
         self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights, parts.rechecks, parts.warming)
+        self._request = RequestMaker(settings, parts.flights, plugins)
         self._looks = HostLooks() if watched is not Watched.NO else None
         self._waits = NextWaits() if watched is Watched.CLOSELY else None
         self._reader = reader
@@ -129,7 +130,7 @@ class Shard:
 
     def offer(self, candidates: list[Candidate]) -> None:
         """Take in seeds; those of other shards are passed on."""
-        self.parts.routes.all(self.parts.wanted(candidates), self.parts.batch)
+        self.parts.routes.all(self.parts.wanted(candidates), self.parts.pending.batch)
 
     def start_due(self, now: Now, room: int) -> list[Request]:
         """Return up to `room` requests that may be sent now; each has its permit."""
@@ -198,18 +199,16 @@ class Shard:
         given_up = flight.host.given_up if outcome is THROTTLE else None
         lacked = 0 if answer.error is None else self._lacks(item, answer.error)
         follows = what_follows(item, answer, retry, now, self._follow_context, given_up, lacked)
-        if self.parts.warming is not None:
-            follows = self.parts.warming.next_look(item, answer, follows, now) or follows
+        for after_answer in self._plugins.after_answer:
+            follows = after_answer(item, answer, follows, now)
         is_page_again = False
         if isinstance(follows, Again):
-            is_failed = answer.error is not LocalError.HELD and not follows.is_look
-            if is_failed:  # else it has not been tried, or is looked at once more
+            is_failed = answer.error is not LocalError.HELD and not follows.is_visit
+            if is_failed:  # else it has not been tried, or a plug-in asks once more
                 self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
-            if answer.exchange is not None and self.parts.archive is not None:
-                self.parts.archive.keep(item.url, answer.exchange, now.wall)
             origins.answered(follows.request, answer, self.parts, now)
         elif isinstance(follows, Abandoned):
             assert isinstance(item, Entry)
@@ -227,11 +226,10 @@ class Shard:
         return is_page_again
 
     def read(self, reading: PageReading, work: object, now: Now) -> bool:
-        """A page that was read elsewhere has come back; return whether it is asked for again."""
-        flight, answer, outcome, found = reading
-        if found is None:
-            return self._harvest(flight, answer, outcome, now, work)
-        self._finish(flight, answer, given_back(reading, found, work), now)
+        """Work on a page has come back; return whether the page is asked for again."""
+        if reading.found is None or reading.finish is None:
+            return self._harvest(reading.flight, reading.answer, reading.outcome, now, work)
+        self._complete(reading, reading.finish(reading.found, work), now)
         return False
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
@@ -247,10 +245,9 @@ class Shard:
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
         record, candidates, passed_over, _, _, is_unchanged, _, _ = found
-        parts.batch.pages.append((entry, record))
-        parts.keep_found(entry, found, exchange)
-        if parts.rechecks.is_on:
-            parts.rechecks.settled(entry, found, parts.batch)
+        parts.pending.batch.pages.append((entry, record))
+        for settle in self._plugins.settle:
+            settle(entry, found, exchange, parts.pending)
         if candidates or entry.host in parts.shares:
             parts.pass_on(entry, record, candidates)
         self._emit(
@@ -287,13 +284,30 @@ class Shard:
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
             found = harvest_safely(entry, answer, self.parts, now, None, failure)
-        extract = self.parts.extract
-        if extract is not None and is_given(flight, answer, outcome, found, extract, self._reader):
-            self.flights.read(flight)
-            return False
-        result = PageResult(outcome, answer.latency_s, found, failure is not None, answer.exchange)
-        self._finish(flight, answer, result, now)
+        reading = PageReading(flight, answer, outcome, is_local=failure is not None)
+        self._complete(reading, found, now)
         return False
+
+    def _complete(self, reading: PageReading, found: Harvest, now: Now) -> None:
+        """Let the plug-ins add to a page that was read, and finish its request."""
+        flight, answer, outcome, _, _, step, is_local = reading
+        places = self._plugins.after_reading
+        while step < len(places):
+            entry = flight.item
+            assert isinstance(entry, Entry)
+            added = places[step](entry, answer, found)
+            step += 1
+            if not isinstance(added, Elsewhere):
+                found = added
+            elif self._reader is None:
+                found = added.finish(found, added.work())
+            else:
+                self.flights.read(flight)
+                tag = PageReading(flight, answer, outcome, found, added.finish, step, is_local)
+                self._reader.run(tag, added.work, len(answer.body), entry.url)
+                return
+        result = PageResult(outcome, answer.latency_s, found, is_local, answer.exchange)
+        self._finish(flight, answer, result, now)
 
     def _lacks(self, item: Entry | RobotsRequest, error: FetchError) -> int:
         """Count that memory lacked for a page, if so; return how often it did before."""
@@ -319,7 +333,7 @@ class Shard:
             self.settle(flight, result, now)
 
     def _drop(self, entry: Entry, reason: str) -> None:
-        self.parts.batch.dropped.append((entry, reason))
+        self.parts.pending.batch.dropped.append((entry, reason))
         self._emit(told.UrlsDropped(reason, 1))
 
     def _wake_held_back(self, host: Host, entry: Entry, now: Now) -> None:
@@ -351,23 +365,21 @@ class Shard:
 
     def to_commit(self, now: Now) -> Batch:
         """Return everything so far; `committed` is told what came of its commit."""
-        batch = self.parts.batch
+        batch = self.parts.pending.batch
         batch.hosts = self.parts.records.changes(now)
-        if self.parts.archive is not None:
-            batch.segments = self.parts.archive.flush()
+        for flush in self._plugins.flush:
+            flush(batch)
         return batch
 
     def committed(self, committed: Committed, now: Now) -> None:
         """Go on: the batch is durable."""
-        batch, frontier, archive = self.parts.batch, self.frontier, self.parts.archive
-        shared = self.parts.shared
+        pending, frontier, shared = self.parts.pending, self.frontier, self.parts.shared
         if shared is not None:
-            shared.is_urgent |= self.parts.is_urgent
+            shared.is_urgent |= pending.is_urgent
             shared.flush(now)
-        if archive is not None:
-            archive.committed()
-        self.parts.batch = Batch()
-        self.parts.is_urgent = False
+        for told_of_it in self._plugins.committed:
+            told_of_it()
+        batch = pending.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
         self._found(committed.new, now)
@@ -413,14 +425,14 @@ class Shard:
         origins.found_elsewhere(record, self.parts, now)
 
     @property
-    def keeps_answers(self) -> bool:
-        """Return whether answers are archived."""
-        return self.parts.archive is not None
+    def holds_answers(self) -> bool:
+        """Return whether a plug-in keeps answers in memory."""
+        return bool(self._plugins.held_bytes)
 
     @property
-    def unwritten_bytes(self) -> int:
-        """Return how many bytes of archived answers are not written yet."""
-        return 0 if self.parts.archive is None else self.parts.archive.waiting_bytes
+    def held_bytes(self) -> int:
+        """Return how many bytes of answers plug-ins keep in memory until they are written."""
+        return sum([held() for held in self._plugins.held_bytes])
 
     def abandon(self, now: Now) -> None:
         """Keep only what hosts have asked for: the shard has another owner, or is unsure."""
@@ -434,9 +446,8 @@ class Shard:
             self.parts.shared.leave(now)
 
     def close(self) -> None:
-        """Close the archive and the store; a claim that cannot be given back ends by itself."""
-        if self.parts.archive is not None:
-            self.parts.archive.close()
+        """Close plug-ins and store; a claim that cannot be given back ends by itself."""
+        self._plugins.close()
         with suppress(StoreError):
             self.store.close()
 

@@ -102,7 +102,7 @@ def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
     for reason, count in passed_over.items():
         parts.emit(UrlsDropped(reason, count))
     found = _within(parts, [sitemap(url, place) for url in near[:MAX_LISTED]])
-    parts.routes.links(found, parts.batch)
+    parts.routes.links(found, parts.pending.batch)
 
 
 def settled(flight: InFlight, found: Harvest, parts: Parts) -> list[Candidate]:

@@ -48,7 +48,7 @@ def because(host: Host | None, reason: str) -> str:
 def press(parts: Parts, now: Now) -> None:
     """If nothing else is left in the shard: ask these hosts again, or give them up."""
     hosts = parts.hosts
-    if not hosts.silent or parts.flights.pending or parts.batch or parts.given_up:
+    if not hosts.silent or parts.flights.pending or parts.pending.batch or parts.given_up:
         return
     queued = [hosts.get(name) for name, _ in parts.store.queued_hosts()]
     silent = [host for host in queued if host is not None and host.silence is not None]

@@ -26,7 +26,7 @@ def upkeep(parts: Parts, now: Now) -> None:
     unreachable.press(parts, now)
     for request in parts.given_up.drop_urls(parts, now):
         origins.give_up(request, parts, now)
-    is_idle = not frontier.queued and not parts.flights.pending and not parts.batch
+    is_idle = not frontier.queued and not parts.flights.pending and not parts.pending.batch
     if is_idle and store.counts().queued:
         # Nothing left as far as memory knows. If the store knows better, it is right.
         frontier.load(store.queued_hosts(), now=now.mono)

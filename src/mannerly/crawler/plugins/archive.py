@@ -15,6 +15,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.archive.warc import Original, answer_records, payload_digest, warcinfo
+from mannerly.crawler.shard.follows import LearnRules
+from mannerly.crawler.shard.plugin import Plugin
 from mannerly.crawler.store.segments import SegmentWriter
 from mannerly.version import VERSION
 
@@ -22,9 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from mannerly.crawler.model import ArchivePlace, RawExchange
+    from mannerly.crawler.model import (
+        ArchivePlace,
+        Entry,
+        Fetched,
+        Now,
+        RawExchange,
+        RobotsRequest,
+    )
+    from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.base import Manifest, ShardStore
+    from mannerly.crawler.shard.follows import Follows
+    from mannerly.crawler.shard.pending import Pending
+    from mannerly.crawler.store.base import Batch, Manifest, ShardStore
 
 REMEMBERED = 20_000  # payloads: 6 MB
 WORTH_BYTES = 1024  # a revisit record is not much shorter than a small page
@@ -35,15 +47,15 @@ class _Payload(NamedTuple):
     place: ArchivePlace
 
 
-class AnswerArchive:
-    """The archive of one shard."""
+class Archive(Plugin):
+    """Keeps the answers of one shard."""
 
     def __init__(self, segments: SegmentWriter) -> None:
         self._segments = segments
         self._payloads: OrderedDict[str, _Payload] = OrderedDict()
 
     @classmethod
-    def beside(cls, store: ShardStore, stem: str, folder: Path, facts: Facts) -> AnswerArchive:
+    def beside(cls, store: ShardStore, stem: str, folder: Path, facts: Facts) -> Archive:
         """Open the segments of a shard, by the stem of their names; what was not committed is cut.
 
         Raises:
@@ -60,8 +72,23 @@ class AnswerArchive:
             )
         )
 
-    @property
-    def waiting_bytes(self) -> int:
+    def after_answer(
+        self, item: Entry | RobotsRequest, answer: Fetched, follows: Follows, now: Now
+    ) -> Follows:
+        """Keep a robots.txt: it gets no record."""
+        if isinstance(follows, LearnRules) and answer.exchange is not None:
+            self.keep(item.url, answer.exchange, now.wall)
+        return follows
+
+    def settle(
+        self, entry: Entry, found: Harvest, exchange: RawExchange | None, pending: Pending
+    ) -> None:
+        """Keep the answer of a page or list; of one that is unchanged the last whole one stays."""
+        if exchange is not None and not found.is_unchanged:
+            place = self.keep(entry.url, exchange, found.record.fetched_at)
+            pending.batch.kept[entry.seq] = place
+
+    def held_bytes(self) -> int:
         """Return how many bytes of records are not written yet."""
         return self._segments.waiting_bytes
 
@@ -87,9 +114,9 @@ class AnswerArchive:
                 self._payloads.popitem(last=False)
         return place
 
-    def flush(self) -> dict[str, int]:
-        """Write everything; return the lengths for the commit. Raises StoreFull."""
-        return self._segments.flush()
+    def flush(self, batch: Batch) -> None:
+        """Write everything, and have the lengths committed. Raises StoreFull."""
+        batch.segments = self._segments.flush()
 
     def committed(self) -> None:
         """Note that the lengths are committed."""

@@ -1,4 +1,4 @@
-"""The second look at pages: what is asked of the server, and what an answer shows.
+"""The second visit to pages: what is asked of the server, and what an answer shows.
 
 In a recrawl a page that has a record is asked for with its validators (If-None-Match,
 If-Modified-Since), so that a server which knows it unchanged answers 304 without a body. The answer
@@ -13,46 +13,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.control import Recrawl, RetryUrls
 from mannerly.crawler.kinds import KINDS
-from mannerly.crawler.model import Entry, PageChange
+from mannerly.crawler.model import PageChange
 from mannerly.crawler.page.record import compared
+from mannerly.crawler.shard.plugin import Plugin
 
 if TYPE_CHECKING:
-    from mannerly.crawler.model import RobotsRequest
+    from mannerly.crawler.control import Control
+    from mannerly.crawler.model import Entry, Fetched, RawExchange, Request
+    from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.page.record import Harvest
-    from mannerly.crawler.store.base import Batch, Earlier, ShardStore
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.shard.pending import Pending
+    from mannerly.crawler.store.base import Earlier, ShardStore
 
-Headers = tuple[tuple[str, str], ...]
 
+class Recheck(Plugin):
+    """Checks pages again that have a record. It is on if there can be any."""
 
-class Rechecks:
-    """The pages of one shard that are checked again; `is_on` is false if there can be none."""
-
-    __slots__ = ("_keeps_bodies", "_store", "is_on")
-
-    def __init__(self, store: ShardStore, *, keeps_bodies: bool) -> None:
+    def __init__(self, store: ShardStore, settings: CrawlSettings, rules: LinkRules) -> None:
         self._store = store
-        self._keeps_bodies = keeps_bodies
+        self._rules = rules
+        self._keeps_bodies = settings.keep_bodies
+        self._has_validators = not settings.warm  # a 304 would not show what a cache has
         counts = store.counts()
         self.is_on = counts.round > 0 or counts.rechecks > 0 or counts.retries > 0
+        if counts.round:
+            self._begin_round()
 
-    def has_record(self, item: Entry | RobotsRequest) -> bool:
+    def ordered(self, order: Control, *, is_new: bool) -> None:
+        """Begin with a recrawl, or when pages that have a record are asked for again."""
+        if not is_new:
+            return
+        if isinstance(order, Recrawl):
+            self._begin_round()
+        elif isinstance(order, RetryUrls) and (order.missing or order.lost):
+            self.is_on = True
+
+    def _begin_round(self) -> None:
+        self.is_on = True
+        if self._rules.text_digest == "auto":
+            self._rules.text_digest = "all"
+
+    def was_counted(self, entry: Entry) -> bool:
         """Return whether an entry has a record of an earlier crawl."""
-        earlier = self._earlier(item) if self.is_on else None
+        earlier = self._earlier(entry)
         return earlier is not None and earlier.record is not None
 
-    def validators(self, item: Entry | RobotsRequest) -> Headers:
-        """Return the headers by which a server can tell that a page is the same."""
-        earlier = self._earlier(item)
+    def ask(self, entry: Entry, request: Request) -> None:
+        """Add the headers by which a server can tell that a page is the same."""
+        earlier = self._earlier(entry) if self._has_validators else None
         record = None if earlier is None else earlier.record
         if earlier is None or record is None or not 200 <= (record.status or 0) < 300:
-            return ()
+            return
         if self._keeps_bodies and not earlier.is_kept:
-            return ()
+            return
         given = (("If-None-Match", record.etag), ("If-Modified-Since", record.last_modified))
-        return tuple((name, value) for name, value in given if value)
+        request.headers += tuple((name, value) for name, value in given if value)
 
-    def compared(self, entry: Entry, found: Harvest) -> Harvest:
+    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest:
         """Return what an answer brought, compared with the record of an earlier crawl."""
         earlier = self._earlier(entry)
         if earlier is None:
@@ -62,9 +82,11 @@ class Rechecks:
         # It may be new, same or changed: told when both records are read (`store.records`).
         return found._replace(record=found.record._replace(change=None))
 
-    def settled(self, entry: Entry, found: Harvest, batch: Batch) -> None:
+    def settle(
+        self, entry: Entry, found: Harvest, exchange: RawExchange | None, pending: Pending
+    ) -> None:
         """Keep what an unchanged page has, and count whether its sitemap told the truth."""
-        record = found.record
+        record, batch = found.record, pending.batch
         if found.is_unchanged:
             batch.unchanged.add(entry.seq)
         if record.change not in (PageChange.SAME, PageChange.CHANGED):
@@ -77,7 +99,5 @@ class Rechecks:
         right, wrong = batch.lastmods.get(record.host, (0, 0))
         batch.lastmods[record.host] = (right + is_right, wrong + (not is_right))
 
-    def _earlier(self, item: Entry | RobotsRequest) -> Earlier | None:
-        if not isinstance(item, Entry) or not KINDS[item.kind].is_page:
-            return None
-        return self._store.earlier(item.seq)
+    def _earlier(self, entry: Entry) -> Earlier | None:
+        return self._store.earlier(entry.seq) if KINDS[entry.kind].is_page else None
