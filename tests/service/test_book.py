@@ -44,7 +44,7 @@ def request_to(job_id: str, body: object, meanwhile: Any) -> Request:
 def test_run_that_ends_while_a_request_arrives_keeps_its_result(
     tmp_path: Path, operation: str, body: object
 ) -> None:
-    """Its counts, and the webhook that is owed; the change is made as well."""
+    """Its counts, and the undelivered webhook; the change is made as well."""
     service = Service(tmp_path, CrawlSettings())
     book = service.book
     job = service.create(NewJob(seeds=["https://a.example/"], webhook=HOOK))
@@ -59,7 +59,7 @@ def test_run_that_ends_while_a_request_arrives_keeps_its_result(
     found = book.get(job.id)
     assert found is not None
     assert (found.state, found.run.fetched) == (JobState.FINISHED, 7)
-    assert [run.fetched for run in found.owed] == [7]
+    assert [run.fetched for run in found.undelivered] == [7]
     assert (len(found.seeds), found.options.get("max_rate")) in ((2, None), (1, 2))
 
 
@@ -80,7 +80,7 @@ def test_result_of_a_stopped_run_is_that_of_its_own_run(tmp_path: Path, again: b
 
     (kept,) = desk.book.runs(job)
     assert (kept.number, kept.fetched, kept.state) == (1, 4, JobState.STOPPED)
-    assert desk.job(job).owed == [kept]
+    assert desk.job(job).undelivered == [kept]
     assert desk.job(job).run == (JobRun(number=2, started_at=desk.now) if again else kept)
 
 

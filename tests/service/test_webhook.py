@@ -115,7 +115,7 @@ def test_redirect_is_not_followed(receiver: Receiver) -> None:
 
 
 def _desk(root: Path, url: str) -> tuple[Desk, str]:
-    """Return a desk with one job that has ended and owes its webhook."""
+    """Return a desk with one job that has ended and has an undelivered webhook."""
     desk = Desk(root)
     wanted = NewJob(seeds=["https://a.example/"], webhook=url)
     job = new_job(wanted, now=desk.now, next_due=None)
@@ -128,14 +128,14 @@ def _desk(root: Path, url: str) -> tuple[Desk, str]:
 
 
 def _send(desk: Desk) -> None:
-    """Send what is owed, until nothing is; a second passes with each look."""
+    """Send what is not delivered, until nothing is left; a second passes with each step."""
     hooks, now = Webhooks(desk.book, OPEN, SECRET), 0.0
 
     def is_done() -> bool:
         nonlocal now
         now += 1.0
         hooks.tick(now)
-        return not desk.book.owed()
+        return not desk.book.with_undelivered()
 
     eventually(is_done)
     hooks.close()
@@ -153,7 +153,7 @@ def test_refused_webhook_is_tried_again_with_longer_waits(
     assert [seen.status for seen in receiver.seen] == [500, 503, 204]
     assert {seen.headers["X-Mannerly-Delivery"] for seen in receiver.seen} == {f"{job}/1"}
     assert json.loads(receiver.seen[0].body)["job"]["run"]["fetched"] == 3
-    assert desk.book.owed() == []
+    assert desk.book.with_undelivered() == []
     assert sorted(webhook.WAITS_S) == list(webhook.WAITS_S)
 
 
@@ -165,7 +165,7 @@ def test_webhook_that_nobody_accepts_is_given_up(receiver: Receiver, tmp_path: P
     _send(desk)
 
     assert len(receiver.seen) == 4
-    assert desk.book.owed() == []
+    assert desk.book.with_undelivered() == []
 
 
 def test_end_is_told_as_it_was_although_the_next_run_goes_on(

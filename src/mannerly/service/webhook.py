@@ -4,9 +4,9 @@ The URL comes with the job, so it is not trusted: the network guard judges the a
 to be connected, redirects are not followed, and the answer is thrown away. With a secret, the
 header `X-Mannerly-Signature` is `sha256=` and the HMAC of the body, in hexadecimal digits.
 
-A job keeps the runs whose end is owed until each was accepted (any 2xx) or tried
-`len(WAITS_S) + 1` times, so that a restart of the service loses none. It is told as it was at that
-end, whatever has begun since; the ends of one job are told one after the other. If the service is
+A job keeps the ended runs whose webhook is not delivered: until it was accepted (any 2xx) or tried
+`len(WAITS_S) + 1` times, so that a restart of the service loses none. It has the job as it was at
+that end, whatever has begun since; those of one job are sent one after the other. If the service is
 killed between the answer and its note, it is sent again: `X-Mannerly-Delivery` is the same then,
 the job and the run that ended.
 
@@ -55,7 +55,7 @@ class _Delivery:
 
     def __init__(self, job: Job, now: float) -> None:
         self.job = job
-        self.run: JobRun = job.owed[0]
+        self.run: JobRun = job.undelivered[0]
         self.due_at = now  # of the next try
         self.tries = 0
         self.is_over = False  # it was accepted, or tried often enough
@@ -64,7 +64,7 @@ class _Delivery:
     def body(self) -> bytes:
         """Return the job as it was when the run had ended."""
         assert self.run.state is not None, "it has ended"
-        job = msgspec.structs.replace(self.job, state=self.run.state, run=self.run, owed=[])
+        job = msgspec.structs.replace(self.job, state=self.run.state, run=self.run, undelivered=[])
         return msgspec.json.encode({"event": "ended", "job": job})
 
     def hear(self, error: BaseException | None, now: float) -> None:
@@ -112,28 +112,30 @@ class Webhooks:
 
         `now` is monotonic.
         """
-        owed = {job.id: job for job in self._book.owed()}
-        for job in owed.values():
-            if job.id not in self._deliveries and not self._is_ending(job.id, job.owed[0].number):
+        waiting = {job.id: job for job in self._book.with_undelivered()}
+        for job in waiting.values():
+            if job.id not in self._deliveries and not self._is_ending(
+                job.id, job.undelivered[0].number
+            ):
                 self._deliveries[job.id] = _Delivery(job, now)
         for job_id, delivery in list(self._deliveries.items()):
             if delivery.sending is not None and delivery.sending.done():
                 delivery.hear(delivery.sending.exception(), now)
-            if delivery.is_over or (delivery.sending is None and job_id not in owed):
-                self._book.paid(job_id, delivery.run)
+            if delivery.is_over or (delivery.sending is None and job_id not in waiting):
+                self._book.delivered(job_id, delivery.run)
                 del self._deliveries[job_id]
             elif delivery.sending is None and now >= delivery.due_at:
                 delivery.sending = self._threads.submit(self._send, delivery)
 
     def close(self) -> None:
-        """Stop sending; what is owed is sent after the next start."""
+        """Stop sending; what is not delivered is sent after the next start."""
         self._is_closed.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, delivery: _Delivery) -> None:
         """Send one webhook; this runs in a thread."""
         job = delivery.job
-        assert job.webhook is not None, "it is owed"
+        assert job.webhook is not None, "it has an undelivered webhook"
         name = f"{job.id}/{delivery.run.number}"
         post(job.webhook, delivery.body(), self._guard, self._secret, name, self._is_closed.is_set)
 

@@ -132,8 +132,8 @@ class JobBook:
             self._note(job, event, before, now)
             if state in ENDED:
                 run = msgspec.structs.replace(job.run, state=state)
-                owed = [*job.owed, run][-KEPT_RUNS:] if job.webhook is not None else []
-                job = msgspec.structs.replace(job, run=run, owed=owed)
+                waiting = [*job.undelivered, run][-KEPT_RUNS:] if job.webhook is not None else []
+                job = msgspec.structs.replace(job, run=run, undelivered=waiting)
                 self._keep_run(job.id, run)
             self._save(job)
             if state in ENDED and job.wants_run and event is not JobEvent.STOPPED:
@@ -187,10 +187,11 @@ class JobBook:
             result = msgspec.structs.replace(run, state=state)
             if ended:
                 self._keep_run(job_id, result)
-            owed = list(job.owed)
-            if owed and owed[-1].number == run.number:
-                owed[-1] = result
-            return msgspec.structs.replace(job, run=result if is_present else job.run, owed=owed)
+            waiting = list(job.undelivered)
+            if waiting and waiting[-1].number == run.number:
+                waiting[-1] = result
+            present = result if is_present else job.run
+            return msgspec.structs.replace(job, run=present, undelivered=waiting)
 
         self.change(job_id, apply)
 
@@ -213,18 +214,18 @@ class JobBook:
                     self._save(job)
         return started
 
-    def owed(self) -> list[Job]:
-        """Return the jobs with a run whose end is still to be told."""
+    def with_undelivered(self) -> list[Job]:
+        """Return the jobs with an ended run whose webhook is not delivered yet."""
         return [
             self._job(row[0]) for row in self._file.rows("SELECT job FROM jobs WHERE owes_webhook")
         ]
 
-    def paid(self, job_id: str, run: JobRun) -> None:
+    def delivered(self, job_id: str, run: JobRun) -> None:
         """Note that the webhook for a run was sent, or was tried often enough."""
         self.change(
             job_id,
             lambda job: msgspec.structs.replace(
-                job, owed=[each for each in job.owed if each != run]
+                job, undelivered=[each for each in job.undelivered if each != run]
             ),
         )
 
@@ -256,9 +257,9 @@ class JobBook:
 
     def _save(self, job: Job) -> None:
         text = msgspec.json.encode(job).decode()
-        owes = int(bool(job.owed))
+        is_waiting = int(bool(job.undelivered))
         self._file.execute(
-            _SAVE, (job.id, job.state.value, job.queued_at, job.next_due, owes, text)
+            _SAVE, (job.id, job.state.value, job.queued_at, job.next_due, is_waiting, text)
         )
 
     def _job(self, text: str) -> Job:

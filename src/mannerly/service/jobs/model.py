@@ -161,7 +161,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     throttle_threshold: int | None = None
     throttle_delay: float | None = None
     webhook: str | None = None
-    owed: list[JobRun] = []  # runs whose end the webhook has not told yet, oldest first
+    # Ended runs whose webhook is not delivered yet, oldest first; files and answers call it `owed`.
+    undelivered: list[JobRun] = msgspec.field(name="owed", default_factory=list)
     wants_run: bool = False  # another run was asked for while this one is going
     # Hosts whose URLs that failed or were given up are queued when it starts again; None: all.
     retries: list[str | None] = []
