@@ -3,7 +3,7 @@
     facts        read a crawl once: its pages, hosts and links
     pages        what a page means: broken, redirected, indexable
     table        the values of sections, their words, and their CSV files
-    proof … changes   one module for each section
+    proof … changes   the sections, by what they are about
     findings     all sections, and the sentence above them
     rules        --fail-on: numbers of the findings against limits
     html         the file, with its script and style

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.web.words import many
+
 from .table import (
     BadgeTone,
     Cell,
@@ -14,9 +16,7 @@ from .table import (
     ReportTable,
     Row,
     Section,
-    counted,
     day,
-    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def section(facts: CrawlFacts) -> Section:
         "What changed",
         len(rows),
         f"since {since(facts)}",
-        empty=f"Nothing changed: all {counted(number['same'], 'page')} are the same.",
-        table=ReportTable(_COLUMNS, rows, "changes", sort=-1) if rows else None,
-        csv=CsvFile("changes.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
+        empty=f"Nothing changed: all {many(number['same'], 'page')} are the same.",
+        table=ReportTable(_COLUMNS, rows, "changes", sort=-1),
+        csv=CsvFile("changes.csv", _FIELDS, lambda: values),
         extra={"badges": badges, "same": number["same"]} if rows else {},
     )
 
@@ -102,9 +102,9 @@ def _what(page: PageRecord, facts: CrawlFacts) -> str:
     elif page.change == "unclear":
         said.append("other bytes; no digest of its text before")
     if page.change == "removed" and linked:
-        said.append(f"still linked from {counted(linked, 'page')}")
+        said.append(f"still linked from {many(linked, 'page')}")
     elif page.change == "new":
-        said.append(f"linked from {counted(linked, 'page')}" if linked else "linked from nowhere")
+        said.append(f"linked from {many(linked, 'page')}" if linked else "linked from nowhere")
         said += ["in the sitemap"] if page.in_sitemap else []
     if page.noindex:
         said.append("noindex")

@@ -6,30 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.inspection.status import State
-from mannerly.crawler.web.words import span
+from mannerly.crawler.web.words import many, span
 
 from . import (
     broken,
     changes,
-    duplicates,
     listing,
     proof,
-    redirects,
     sections,
     sitemap,
 )
 from .facts import read
 from .pages import is_ok, why_not_indexed
-from .table import are, counted, joined, period
+from .table import are, joined, period
 
 if TYPE_CHECKING:
     from collections import Counter
 
     from mannerly.crawler.stored import StoredCrawl
 
+    from .broken import Chain
     from .facts import CrawlFacts
     from .proof import Totals
-    from .redirects import Chain
     from .table import Section
 
 
@@ -77,8 +75,8 @@ class Findings:
 def find(crawl: StoredCrawl) -> Findings:
     """Read a crawl and find everything that a report says."""
     facts = read(crawl)
-    found = redirects.chains(facts)
-    groups = duplicates.groups(facts)
+    found = broken.chains(facts)
+    groups = listing.duplicate_groups(facts)
     tallies = sections.by_section(facts)
     differences = sitemap.disagreements(facts)
     numbers = _numbers(facts, found, len(groups))
@@ -90,14 +88,14 @@ def find(crawl: StoredCrawl) -> Findings:
             for section in (
                 proof.section(facts),
                 broken.section(facts),
-                redirects.section(found),
+                broken.redirects_section(found),
                 sections.section(tallies),
                 sitemap.summary(facts, differences),
                 sections.depth_section(facts),
                 sitemap.section(facts, differences),
                 listing.noindex_section(facts),
                 listing.section(facts),
-                duplicates.section(groups),
+                listing.duplicates_section(groups),
                 sections.slow_pages(facts),
                 sections.slow_directories(tallies),
                 sections.large_pages(facts),
@@ -137,12 +135,12 @@ def _numbers(facts: CrawlFacts, found: list[Chain], groups: int) -> Numbers:
 def _sentence(numbers: Numbers) -> str:
     if not numbers.pages:
         return "No page was fetched yet"
-    said = f"No link is broken on {counted(numbers.pages, 'page')}"
+    said = f"No link is broken on {many(numbers.pages, 'page')}"
     if numbers.broken:
-        links = f"{counted(numbers.broken, 'link')} {are(numbers.broken)} broken"
-        said = f"{links} on {numbers.pages_with_broken:,} of {counted(numbers.pages, 'page')}"
+        links = f"{many(numbers.broken, 'link')} {are(numbers.broken)} broken"
+        said = f"{links} on {numbers.pages_with_broken:,} of {many(numbers.pages, 'page')}"
         if not numbers.pages_with_broken:
-            said = f"{links} among {counted(numbers.pages, 'page')}"
+            said = f"{links} among {many(numbers.pages, 'page')}"
     if not numbers.loops:
         return said
     joint = ", and" if numbers.broken else ", but"
@@ -158,13 +156,13 @@ def _about(facts: CrawlFacts) -> str:
     said = f"{names}, crawled in {span(facts.ended_at - facts.began_at)}."
     if facts.state is not State.FINISHED:
         state = "still running" if facts.state is State.RUNNING else str(facts.state)
-        said += f" The crawl is {state}, with {counted(facts.pending, 'URL')} to go."
+        said += f" The crawl is {state}, with {many(facts.pending, 'URL')} to go."
     if changes.has_changes(facts):
         number = changes.counts(facts)
         changed = number["new"] + number["changed"] + number["removed"]
         since = changes.since(facts)
         said += (
-            f" {counted(changed, 'page')} {are(changed)} new, changed or gone since {since}."
+            f" {many(changed, 'page')} {are(changed)} new, changed or gone since {since}."
             if changed
             else f" No page changed since {since}."
         )
@@ -185,7 +183,7 @@ def _key_numbers(numbers: Numbers, changed: Counter[str], facts: CrawlFacts) -> 
             "Broken links",
             f"{numbers.broken:,}",
             "",
-            f"on {counted(numbers.pages_with_broken, 'page')}",
+            f"on {many(numbers.pages_with_broken, 'page')}",
         ),
         KeyNumber(
             "Redirects",
@@ -197,7 +195,7 @@ def _key_numbers(numbers: Numbers, changed: Counter[str], facts: CrawlFacts) -> 
             "Indexable",
             f"{indexable:.1f}",
             "%",
-            f"{counted(numbers.not_indexable, 'page')} {are(numbers.not_indexable)} not",
+            f"{many(numbers.not_indexable, 'page')} {are(numbers.not_indexable)} not",
         ),
         KeyNumber(
             "Median answer",
@@ -209,14 +207,14 @@ def _key_numbers(numbers: Numbers, changed: Counter[str], facts: CrawlFacts) -> 
             "Refused",
             f"{total.refused_share:.2f}",
             "%",
-            f"{total.refused:,} of {counted(total.requests, 'request')}",
+            f"{total.refused:,} of {many(total.requests, 'request')}",
         ),
     ]
 
 
 def _pages_note(facts: CrawlFacts, changed: Counter[str]) -> str:
     if facts.pending:
-        return f"{counted(facts.pending, 'URL')} to go"
+        return f"{many(facts.pending, 'URL')} to go"
     if changes.has_changes(facts):
         return f"{changed['new']:,} new since last time"
     return "all that were found"

@@ -93,7 +93,7 @@ def _section(section: Section, csv_directory: str | None) -> dict[str, object]:
         "csv": f"{csv_directory}/{section.csv.name}" if section.csv and has_csv else None,
         "csvName": section.csv.name if section.csv else None,
         "extra": section.extra,
-        "table": None if section.table is None else _table(section.table),
+        "table": _table(section.table) if section.table and section.table.rows else None,
     }
 
 

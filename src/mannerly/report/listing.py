@@ -1,4 +1,4 @@
-"""Pages in search results: titles and descriptions, noindex, and pages with another original.
+"""Pages in search results: titles and descriptions, duplicates, noindex, and other originals.
 
 Only pages that may be listed are judged. The limits of lengths are those of usual tools: a title
 between 30 and 60 characters and a description between 70 and 155 are shown whole. Images and
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
+
+from mannerly.crawler.web.words import many
 
 from .pages import answer, is_html, is_ok, why_not_indexed
 from .table import (
@@ -21,9 +23,7 @@ from .table import (
     ReportTable,
     Row,
     Section,
-    counted,
     cut,
-    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def problems(facts: CrawlFacts) -> list[ListingProblem]:
         for name, value in _of_page(page):
             found[name].append((url, value))
         if images := facts.without_alt.get(url):
-            found["Images without alt"].append((url, counted(images, "image")))
+            found["Images without alt"].append((url, many(images, "image")))
         for target in sorted(facts.hreflangs.get(url, ())):
             if target != url and target in judged and url not in facts.hreflangs.get(target, ()):
                 found["hreflang without return link"].append((url, target))
@@ -111,7 +111,7 @@ def _of_page(page: PageRecord) -> Iterator[tuple[str, str]]:
     if not page.h1:
         yield "No h1", ""
     if page.bytes < THIN_BYTES:
-        yield "Thin page", counted(page.bytes, "byte")
+        yield "Thin page", many(page.bytes, "byte")
 
 
 def _doubled(
@@ -144,11 +144,11 @@ def section(facts: CrawlFacts) -> Section:
         "listing",
         "Titles and descriptions",
         len(found),
-        counted(pages, "page") if found else "0",
+        many(pages, "page") if found else "0",
         ("Of pages that a search engine may list." if found else "") + unknown,
         empty="Every page has a title, a description and a heading of its own.",
-        table=ReportTable(_COLUMNS, rows, "problems", sort=-1, first=len(_WHY)) if rows else None,
-        csv=CsvFile("listing.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(found))),
+        table=ReportTable(_COLUMNS, rows, "problems", sort=-1, first=len(_WHY)),
+        csv=CsvFile("listing.csv", _FIELDS, lambda: _csv(found)),
     )
 
 
@@ -195,11 +195,11 @@ def noindex_section(facts: CrawlFacts) -> Section:
         f"{len(found):,}",
         "These pages were answered, and a search engine will not list them." if found else "",
         empty="No page asks not to be listed, and none names another page as its original.",
-        table=ReportTable(_NOINDEX_COLUMNS, rows, "pages", sort=4) if rows else None,
+        table=ReportTable(_NOINDEX_COLUMNS, rows, "pages", sort=4),
         csv=CsvFile(
             "indexing.csv",
             _NOINDEX_FIELDS,
-            lambda: rows_of(_NOINDEX_FIELDS, _noindex_csv(facts, found)),
+            lambda: _noindex_csv(facts, found),
         ),
     )
 
@@ -219,3 +219,82 @@ def _noindex_csv(
         there = _canonical_answer(page, facts)
         shown = None if there is None else there[0]
         yield page.url, why, page.canonical, shown, facts.linked[page.url]
+
+
+_DUPLICATE_FIELDS = ("group", "same", "title", "url", "canonical")
+_DUPLICATE_COLUMNS = (
+    Column("Same title or text", width="wide"),
+    Column("What is the same", Cell.QUIET, phone=Phone.UNDER),
+    Column("Pages", Cell.NUMBER),
+    Column("Canonical", Cell.BADGE, phone=Phone.HIDDEN),
+)
+
+
+class DuplicateGroup(NamedTuple):
+    """Pages that have something in common."""
+
+    same: str
+    pages: list[PageRecord]
+
+
+def duplicate_groups(facts: CrawlFacts) -> list[DuplicateGroup]:
+    """Return the groups, the largest first. Equal groups of both kinds are one."""
+    titles: defaultdict[str, list[PageRecord]] = defaultdict(list)
+    texts: defaultdict[str, list[PageRecord]] = defaultdict(list)
+    for page in facts.pages.values():
+        if is_ok(page) and is_html(page):
+            if page.title:
+                titles[page.title].append(page)
+            if content := page.text_digest or page.digest:
+                texts[content].append(page)
+    by_pages: dict[tuple[str, ...], DuplicateGroup] = {}
+    for same, found in (("title", titles), ("text", texts)):
+        for pages in found.values():
+            if len(pages) > 1:
+                key = tuple(page.url for page in pages)
+                both = "title and text" if key in by_pages else same
+                by_pages[key] = DuplicateGroup(both, pages)
+    return sorted(by_pages.values(), key=lambda each: (-len(each.pages), each.pages[0].url))
+
+
+def duplicates_section(found: list[DuplicateGroup]) -> Section:
+    """Return the section of duplicates."""
+    room, rows = ALL_DETAILS, []
+    for group in found:
+        details = cut(((page.url, "") for page in group.pages), len(group.pages), room)
+        room -= len(details.lines)
+        title = group.pages[0].title or group.pages[0].url
+        rows.append(Row((title, group.same, len(group.pages), _canonical_of(group)), details))
+    pages = len({page.url for group in found for page in group.pages})
+    return Section(
+        "duplicates",
+        "Duplicates",
+        len(found),
+        f"{many(len(found), 'group')}, {many(pages, 'page')}" if found else "0",
+        empty="No two pages have the same title or the same text.",
+        table=ReportTable(_DUPLICATE_COLUMNS, rows, "groups", sort=2),
+        csv=CsvFile(
+            "duplicates.csv",
+            _DUPLICATE_FIELDS,
+            lambda: _duplicates_csv(found),
+        ),
+    )
+
+
+def _canonical_of(group: DuplicateGroup) -> tuple[str, BadgeTone]:
+    named = {page.canonical for page in group.pages}
+    if named == {None}:
+        return "none", BadgeTone.WARN
+    if len(named) == 1:
+        return "one for all", BadgeTone.GOOD
+    if named <= {None, *(page.url for page in group.pages)} and len(named - {None}) == 1:
+        return "one for some", BadgeTone.WARN
+    if all(page.canonical == page.url for page in group.pages):
+        return "each its own", BadgeTone.WARN
+    return f"{len(named - {None})} different ones", BadgeTone.WARN
+
+
+def _duplicates_csv(found: list[DuplicateGroup]) -> Iterator[tuple[object, ...]]:
+    for number, group in enumerate(found, 1):
+        for page in group.pages:
+            yield number, group.same, page.title, page.url, page.canonical

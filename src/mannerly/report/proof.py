@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.host.audit import TOLERANCE
 from mannerly.crawler.model import TRAFFIC_S
+from mannerly.crawler.web.words import many
 
 from .table import (
     BadgeTone,
@@ -22,8 +23,6 @@ from .table import (
     Row,
     Section,
     clock,
-    counted,
-    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -84,18 +83,17 @@ def totals(facts: CrawlFacts) -> Totals:
     )
 
 
-def sentence(total: Totals, *, is_polite: bool = True) -> str:
-    """Return the proof in one sentence."""
+def sentence(requests: int, early: int, *, is_polite: bool = True) -> str:
+    """Return the proof in one sentence: also that of the live page."""
     if not is_polite:
         return "Politeness was switched off for this crawl: no gap was kept."
-    if not total.requests:
+    if not requests:
         return "No request was sent yet."
-    if not total.is_kept:
+    if early:
         return (
-            f"{counted(total.early, 'request')} of {total.requests:,} left too early: please "
-            "report this as a bug."
+            f"{many(early, 'request')} of {requests:,} left too early: please report this as a bug."
         )
-    kept = f"All {counted(total.requests, 'request')} kept each host’s gap."
+    kept = f"All {many(requests, 'request')} kept each host’s gap."
     return f"{kept} None was sent inside a Retry-After."
 
 
@@ -124,17 +122,20 @@ def section(facts: CrawlFacts) -> Section:
     values = [_values(host, limits.get(host.host), used.get(host.host)) for host in contacted]
     is_polite = facts.settings.politeness.enabled
     is_kept = total.is_kept and is_polite
+    said = sentence(
+        total.requests, max(total.early, total.retry_afters_broken), is_polite=is_polite
+    )
     word = "kept" if is_kept else "broken" if is_polite else "off"
     return Section(
         "proof",
         "Politeness proof",
         word,
-        empty=sentence(total, is_polite=is_polite),
-        table=ReportTable(_COLUMNS, rows, "hosts", sort=1) if rows else None,
-        csv=CsvFile("proof.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
+        empty=said,
+        table=ReportTable(_COLUMNS, rows, "hosts", sort=1),
+        csv=CsvFile("proof.csv", _FIELDS, lambda: values),
         extra={
             "badge": (word.capitalize(), BadgeTone.GOOD if is_kept else BadgeTone.BAD),
-            "sentence": sentence(total, is_polite=is_polite),
+            "sentence": said,
             "closest": _closest(contacted),
             "traffic": _traffic(facts),
             "dots": _dots(contacted),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.web.charset import media_type
 
 from .pages import is_ok, section_of, status_class, why_not_indexed
-from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,8 +108,8 @@ def section(tallies: dict[str, Tally]) -> Section:
         len(rows),
         "and what can be indexed",
         empty="No page was fetched yet.",
-        table=ReportTable(_COLUMNS, rows, "sections", sort=1, first=10) if rows else None,
-        csv=CsvFile("sections.csv", _FIELDS, lambda: rows_of(_FIELDS, _csv(tallies))),
+        table=ReportTable(_COLUMNS, rows, "sections", sort=1, first=10),
+        csv=CsvFile("sections.csv", _FIELDS, lambda: _csv(tallies)),
         extra={"legend": True},
     )
 
@@ -144,7 +144,7 @@ def depth_section(facts: CrawlFacts) -> Section:
         max(tallies, default=0),
         empty="No page was fetched yet.",
         extra={"bars": bars} if bars else {},
-        csv=CsvFile("depth.csv", _DEPTH_FIELDS, lambda: rows_of(_DEPTH_FIELDS, values)),
+        csv=CsvFile("depth.csv", _DEPTH_FIELDS, lambda: values),
         half=True,
         nav="Clicks from the start",
     )
@@ -175,11 +175,11 @@ def slow_directories(tallies: dict[str, Tally]) -> Section:
         len(rows),
         "by the median of their pages",
         empty="No page was fetched yet.",
-        table=ReportTable(_SLOW_DIRECTORY_COLUMNS, rows, "sections", sort=1) if rows else None,
+        table=ReportTable(_SLOW_DIRECTORY_COLUMNS, rows, "sections", sort=1),
         csv=CsvFile(
             "slow-sections.csv",
             _SLOW_DIRECTORY_FIELDS,
-            lambda: rows_of(_SLOW_DIRECTORY_FIELDS, values),
+            lambda: values,
         ),
     )
 
@@ -223,8 +223,8 @@ def slow_pages(facts: CrawlFacts) -> Section:
         f"{len(shown):,} over 1 s",
         "Time to the first byte, without connecting." if shown else "",
         empty="No page took longer than 1 s to its first byte.",
-        table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1) if rows else None,
-        csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: rows_of(_SLOW_FIELDS, values)),
+        table=ReportTable(_SLOW_COLUMNS, rows, "pages", sort=1),
+        csv=CsvFile("slow.csv", _SLOW_FIELDS, lambda: values),
     )
 
 
@@ -240,6 +240,6 @@ def large_pages(facts: CrawlFacts) -> Section:
         len(shown),
         f"{len(shown):,} over 2 MB",
         empty="No page is larger than 2 MB.",
-        table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2) if rows else None,
-        csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: rows_of(_LARGE_FIELDS, values)),
+        table=ReportTable(_LARGE_COLUMNS, rows, "pages", sort=2),
+        csv=CsvFile("large.csv", _LARGE_FIELDS, lambda: values),
     )

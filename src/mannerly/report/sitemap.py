@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pages import is_html, is_ok, why_not_indexed
-from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section, rows_of
+from .table import BadgeTone, Cell, Column, CsvFile, Phone, ReportTable, Row, Section
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
@@ -90,7 +90,7 @@ def section(facts: CrawlFacts, found: list[Disagreement]) -> Section | None:
         len(found),
         f"{len(found):,} pages" if len(found) > 1 else "1 page",
         table=ReportTable(_COLUMNS, rows, "pages", sort=-1),
-        csv=CsvFile("sitemap.csv", _FIELDS, lambda: rows_of(_FIELDS, values)),
+        csv=CsvFile("sitemap.csv", _FIELDS, lambda: values),
         is_listed=False,
     )
 

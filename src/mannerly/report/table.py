@@ -94,7 +94,10 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class ReportTable:
-    """A table: it is shown sorted by column `sort`, the largest first; -1: in the order given."""
+    """A table: it is shown sorted by column `sort`, the largest first; -1: in the order given.
+
+    One without rows is not shown, but the sentence of its section.
+    """
 
     columns: Sequence[Column]
     rows: list[Row]
@@ -105,11 +108,16 @@ class ReportTable:
 
 @dataclass(slots=True)
 class CsvFile:
-    """A CSV file: `rows` is called when it is written, so that long ones need no memory."""
+    """A CSV file: `values` is called when it is written, so that long ones need no memory."""
 
     name: str
     fields: tuple[str, ...]
-    rows: Callable[[], Iterable[CsvRow]]
+    values: Callable[[], Iterable[Sequence[object]]]
+
+    def rows(self) -> Iterator[CsvRow]:
+        """Yield the rows, by the names of their fields."""
+        for row in self.values():
+            yield dict(zip(self.fields, row, strict=True))  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
@@ -138,17 +146,6 @@ def cut(details: Iterable[tuple[str, str]], total: int, room: int) -> Details:
             break
         lines.append(line)
     return Details(lines, total)
-
-
-def rows_of(fields: tuple[str, ...], values: Iterable[Sequence[object]]) -> Iterator[CsvRow]:
-    """Yield the rows of a CSV file from their values."""
-    for row in values:
-        yield dict(zip(fields, row, strict=True))  # type: ignore[arg-type]
-
-
-def counted(count: int, one: str, more: str | None = None) -> str:
-    """Return a count with its noun: `1 page`, `18,204 pages`."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
 def are(count: int) -> str:

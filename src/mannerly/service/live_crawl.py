@@ -20,11 +20,11 @@ from mannerly.crawler.web.words import many, span
 from mannerly.live.meter import CrawlState, Meter, limit_uses
 from mannerly.live.sentence import ahead, doing
 from mannerly.politeness import events as polite
+from mannerly.report.proof import sentence
 
 from .errors import ErrorIndex
 from .history import History, Point
 from .host_table import HostTable
-from .proof import sentence
 from .stream import LiveStream
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from mannerly.report.proof import sentence
+
 if TYPE_CHECKING:
     from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import HostRecord
@@ -52,13 +54,6 @@ def proof(crawl: View) -> dict[str, Any]:
             for record in closest
         ],
     }
-
-
-def sentence(requests: int, early: int) -> str:
-    """Return whether every request kept its host's gap, in words."""
-    if early:
-        return f"{early:,} of {requests:,} requests were sent too early."
-    return f"All {requests:,} requests kept each host's gap. None was sent inside a Retry-After."
 
 
 def _requests(record: HostRecord) -> int:
