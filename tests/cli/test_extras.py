@@ -7,7 +7,7 @@ from tests.harness.commands import invoke
 
 import mannerly
 from mannerly.cli.command_line import ANYWHERE, _with_place
-from mannerly.cli.listening import address
+from mannerly.cli.serve import address
 
 SERVER = "redis://127.0.0.1:1/0"
 

@@ -21,8 +21,6 @@ from .event_log import ORDINARY, EventLog, line_of
 from .terminal import note
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
 
@@ -79,12 +77,7 @@ class Progress:
         self._display.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._display.close()
 
 

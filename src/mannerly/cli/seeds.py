@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from mannerly.crawler.web.words import without_userinfo
 
+from .config import LocalFileError, opened_regular
 from .endings import resume_command
-from .local_file import LocalFileError, opened_regular
 from .terminal import safe_term
 
 if TYPE_CHECKING:

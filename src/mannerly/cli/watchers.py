@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Self
 from mannerly.extras import install_words
 
 from .command_line import ANYWHERE
-from .listening import address, fail_without_packages, is_loopback
+from .serve import address, fail_without_packages, is_loopback
 from .terminal import fail, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-    from types import TracebackType
 
     from mannerly.crawler.runtime.ending import Watcher
     from mannerly.crawler.runtime.event_batches import EventBatch
@@ -104,12 +103,7 @@ class MetricsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._write()
 
     def _write(self) -> None:
@@ -164,12 +158,7 @@ class LivePage:
         note(f"Live page: {ready.address}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._page.close()
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:

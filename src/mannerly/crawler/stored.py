@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
     from typing import Unpack
 
     from mannerly.crawler.host_view import HostStatus, HostView
@@ -121,12 +120,7 @@ class StoredCrawl:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
