@@ -56,11 +56,8 @@ def _named(problem: SeedProblem, display: Display) -> list[str]:
     """Return a seed and its cause; on a narrow terminal, the cause below it."""
     url, why = safe_term(problem.url, limit=_URL), safe_term(problem.cause)
     line = f"  {url}   {why}"
-    return (
-        [line]
-        if not display.wraps or width(line) < display.columns
-        else [f"  {url}", f"      {why}"]
-    )
+    fits = not display.wraps or width(line) < display.columns
+    return [line] if fits else [f"  {url}", f"      {why}"]
 
 
 def _advice(code: str) -> str:
