@@ -28,7 +28,7 @@ SERVED = (
         "P1",
         "service/service.py",
         "            lambda known: msgspec.structs.replace(known, options=_merged(known.options, options)),\n",
-        "            lambda known: msgspec.structs.replace(known, options=options, run=job.run, owed=[]),\n",
+        "            lambda known: msgspec.structs.replace(known, options=options, run=job.run, undelivered=[]),\n",
         (f"{_BOOK_TESTS}::test_run_that_ends_while_a_request_arrives_keeps_its_result",),
     ),
     Mutant(
@@ -37,7 +37,7 @@ SERVED = (
         _BOOK,
         "            job = self.get(job_id)\n            if job is not None:\n                changed = apply(job)\n",
         "            job = self.get(job_id)\n            if job is not None:\n"
-        "                changed = msgspec.structs.replace(apply(job), owed=[])\n",
+        "                changed = msgspec.structs.replace(apply(job), undelivered=[])\n",
         (f"{_BOOK_TESTS}::test_run_that_ends_while_a_request_arrives_keeps_its_result",),
     ),
     Mutant(
@@ -68,8 +68,8 @@ SERVED = (
         "tell the end of a run that goes on",
         "P6",
         _HOOK,
-        "state=self.run.state, run=self.run, owed=[])",
-        "owed=[])",
+        "state=self.run.state, run=self.run, undelivered=[])",
+        "undelivered=[])",
         (f"{_HOOK_TESTS}::test_end_is_told_as_it_was_although_the_next_run_goes_on",),
     ),
     Mutant(
