@@ -703,6 +703,16 @@ return {
     for i = noted - 3, 1, -4 do take_back(journal[i], journal[i + 1], journal[i + 2], journal[i + 3]) end
     noted = 0
   end,
+  -- How many keys begin with one of these texts.
+  count = function(packed)
+    local beginnings, found = unpack_at(packed, 1), 0
+    for key in next, values do
+      for _, beginning in ipairs(beginnings) do
+        if sub(key, 1, #beginning) == beginning then found = found + 1 end
+      end
+    end
+    return found
+  end,
   -- Be a replica from now on: it has what was written until an instant.
   fail_over = function(until_s)
     local at_s = math.huge
@@ -722,8 +732,4 @@ return {
     forget_journals()
   end,
   replicate = forget_journals, -- disks and replicas have everything so far
-  clear = function()
-    values = {}
-    forget_journals()
-  end,
 }

@@ -41,9 +41,9 @@ class Keyspace:
             parts[b"tell"],
         )
         self._prolong = parts[b"prolong"]
+        self._count = parts[b"count"]
         self.keep = parts[b"keep"]  # everything so far is on disk
         self.rewind = parts[b"rewind"]  # take back everything since `keep`
-        self.clear = parts[b"clear"]  # forget everything (FLUSHALL)
         self.replicate = parts[b"replicate"]  # everything so far is on disks and replicas
         self._fail_over = parts[b"fail_over"]
         self.be_replica = parts[b"be_replica"]  # refuse to write, or do not
@@ -82,6 +82,11 @@ class Keyspace:
     def fail_over(self, until: float) -> None:
         """Take back what was done after an instant."""
         self._fail_over(float(until))
+
+    def count(self, beginnings: Sequence[str]) -> int:
+        """Return how many keys begin with one of these texts."""
+        found: int = self._count(_encode(beginnings))
+        return found
 
     def prolong(self, what: dict[str, Any]) -> None:
         """Prolong leases and renew cards, as the renewals of their members do."""

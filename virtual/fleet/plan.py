@@ -55,6 +55,8 @@ class Plan:
     retry_after_s: int = 40
     refusals: float = 0.03
     duration_s: float = DAY_S
+    # When the crawl is wiped while members work on it; the wipe ends half-way.
+    wiped_at: float | None = None
     is_calm: bool = False  # whether members whose looks would find nothing do not look (`calm`)
 
 
@@ -74,6 +76,7 @@ class FleetOutcome(NamedTuple):
     fingerprint: int  # hash over all requests and their instants: equal for equal seeds
     broken: Counter[str]
     errors: list[str]  # of members that ended with one
+    remade: int = 0  # keys of a wiped crawl that members made again
 
     @property
     def is_sound(self) -> bool:
@@ -85,4 +88,5 @@ class FleetOutcome(NamedTuple):
             and not self.missing
             and not self.broken
             and not self.errors
+            and not self.remade
         )

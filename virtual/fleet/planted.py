@@ -12,31 +12,43 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import msgspec
+
 from mannerly.crawler.runtime.fleet_worker import FleetWorker
-from mannerly.crawler.store.base import StoreInUse
+from mannerly.crawler.store.base import Batch, StoreInUse
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import MARGIN_S
+from mannerly.crawler.store.segments import SegmentWriter
 from mannerly.crawler.store.valkey import batches, leases, reader
+from mannerly.crawler.store.valkey import shard as shards
+from mannerly.crawler.store.valkey.batches import committed
 from mannerly.crawler.store.valkey.claims import Claims
 from mannerly.crawler.store.valkey.host_codec import pack_host, unpack_host, unpacked_on_server
+from mannerly.crawler.store.valkey.packing import number_of, unpack_waiting
 from mannerly.crawler.store.valkey.reminders import Reminders
 from mannerly.crawler.store.valkey.shard import ValkeyShard, load_commands
+from mannerly.crawler.store.valkey.writes import Writes
 
 from .link import ModelLink
 from .plan import Fault, FleetOutcome, Plan
 from .world import simulate_fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from mannerly.crawler.model import HostRecord
-    from mannerly.crawler.store.base import ShardOptions, WorkerCard
+    from mannerly.crawler.model import Candidate, HostRecord
+    from mannerly.crawler.store.base import Committed, ShardOptions, WorkerCard
     from mannerly.crawler.store.valkey.host_codec import Clocks
+    from mannerly.crawler.store.valkey.writes import Answer
     from mannerly.database.client import Call, Command
     from mannerly.database.ranges import Notes
     from mannerly.politeness.model import Instant
 
 SMALL = Plan(members=3, hosts=12, pages=8, shards=6, faults=8, busy_s=60.0, duration_s=900.0)
+# One page at a time leads to the next host: all other shards rest.
+CHAIN = replace(SMALL, hosts=60, pages=1, others=0, host_fan_out=1, crawl_delays_s=(0.0,))
+WIDE = replace(SMALL, hosts=60, pages=6, crawl_delays_s=(0.0,))
+WIPED = replace(WIDE, faults=0, wiped_at=10.25)
 LONG_WAITS = replace(SMALL, refusals=0.1, retry_after_s=200, faults=16, duration_s=20_000.0)
 
 
@@ -47,22 +59,24 @@ class Planted:
     name: str
     breaks: str  # the invariant
     edits: tuple[tuple[str, str], ...] = ()
-    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+    patches: tuple[tuple[Any, str, Any], ...] = ()
     kinds: tuple[Fault, ...] = tuple(Fault)
     plan: Plan = SMALL
+    seed: int = 1  # found it when it was written: it is tried first
 
     def run(self, seed: int) -> FleetOutcome:
         """Run a fleet with this error."""
         with _replaced(self.patches):
             return simulate_fleet(replace(self.plan, kinds=self.kinds), seed=seed, edits=self.edits)
 
-    def found_by(self, seeds: Sequence[int]) -> int | None:
-        """Return the first seed whose run breaks a promise; None if none does."""
+    def found_by(self, most: int) -> int | None:
+        """Return a seed whose run breaks a promise; None if none of the first ones does."""
+        seeds = (self.seed, *range(1, most + 1))
         return next((seed for seed in seeds if not self.run(seed).is_sound), None)
 
 
 @contextmanager
-def _replaced(patches: Sequence[tuple[Any, str, Callable[..., Any]]]) -> Iterator[None]:
+def _replaced(patches: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
     if not patches:
         yield
         return
@@ -180,6 +194,94 @@ def _claim_or_keep(self: FleetWorker, number: int) -> bool:
     return True
 
 
+_begin, _call = Writes.begin, Writes.call
+
+
+def _begin_over(self: Writes, name: str, *what: Any) -> None:
+    """Give a write the number of the last one if no answer to that came."""
+    if self._pending is not None:
+        self._pending = None
+        self.number -= 1
+    _begin(self, name, *what)
+
+
+def _is_unsent(self: Writes) -> bool:
+    return self._pending is not None and self._pending is not vars(self).get("sent")
+
+
+def _call_once(self: Writes) -> Call:
+    vars(self)["sent"] = self._pending
+    return _call(self)
+
+
+def _committed_of_another(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
+    """Take an answer that may be to another write."""
+    new = [place for place in answer.new if place < len(candidates)]
+    return committed(msgspec.structs.replace(answer, new=new), candidates)
+
+
+def _flush_later(self: SegmentWriter) -> dict[str, int]:
+    return self._changed
+
+
+def _write_when_committed(self: SegmentWriter) -> None:
+    self._write()
+    self._changed = {}
+
+
+_begin_commit, _asked = ValkeyShard._begin_commit, ValkeyShard.asked
+
+
+def _commit_without_links(self: ValkeyShard, batch: Batch, whole: Batch) -> None:
+    """Leave what a batch links to for later."""
+    later = vars(self).setdefault("later", [])
+    later += batch.outgoing
+    _begin_commit(self, replace(batch, outgoing=[]), whole)
+
+
+def _asked_with_links(self: ValkeyShard, arrivals: int) -> None:
+    """Queue links half a second after the commit that they came with."""
+    if links := vars(self).pop("later", []):
+        batch = Batch(outgoing=links)
+        self.heard_at = self._server.mono()
+        _begin_commit(self, batch, batch)
+    else:
+        _asked(self, arrivals)
+
+
+def _asked_for_urls(self: ValkeyShard, arrivals: int) -> None:
+    """Learn what others have queued by reading it."""
+    self.heard_at = self._server.mono()
+    if arrivals == self.arrivals:
+        return
+    self.arrivals = arrivals
+    for data in self._server.ask("LRANGE", self._base + "i", 0, -1):
+        if number_of(data) > self._last_known:
+            entry = unpack_waiting(data[4:], number_of(data), self._base + "i")
+            self._untaken[entry.seq] = entry
+            self._last_known = entry.seq
+
+
+_finished = ValkeyShard._finished
+
+
+def _finished_but_for_known(self: ValkeyShard, answer: Answer) -> None:
+    last = self._last_known
+    arrived = [data for data in answer.arrived if number_of(data) > last]
+    _finished(self, msgspec.structs.replace(answer, arrived=arrived))
+    self._last_known = max(last, self._last_known)
+
+
+def _rested_once(self: leases.ValkeyFleet) -> bool:
+    """Return whether every shard has been seen at rest, at whatever instants."""
+    seen: set[int] = vars(self).setdefault("seen", set())
+    crawl = self._crawl
+    for number in range(crawl.manifest.shards):
+        if crawl.server.ask("HGET", crawl.keys.shard(number), "rests") == b"1":
+            seen.add(number)
+    return len(seen) == crawl.manifest.shards
+
+
 PLANTED = (
     Planted(
         "no fencing",
@@ -206,6 +308,7 @@ PLANTED = (
         edits=((_IS_OVER, "if token ~= '' and now_ms() < " + _UNTIL),),
         patches=((Claims, "over", _always_over),),
         kinds=(Fault.CLOCK,),
+        seed=4,
     ),
     Planted(
         "no takeover while the server's clock is behind",
@@ -213,6 +316,7 @@ PLANTED = (
         edits=((_IS_OVER, _IS_OVER + " or (token ~= '' and now_ms() < " + _UNTIL + ")"),),
         kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
         plan=replace(SMALL, duration_s=400.0),
+        seed=6,
     ),
     Planted(
         "waits by the server's clock",
@@ -220,12 +324,14 @@ PLANTED = (
         patches=((reader, "unpack_host", _aged_by_the_server),),
         kinds=(Fault.CLOCK, Fault.KILL, Fault.JOIN),
         plan=LONG_WAITS,
+        seed=2,
     ),
     Planted(
         "next instant not kept",
         "I13",
         patches=((batches, "pack_host", _forgetful),),
         kinds=(Fault.JOIN, Fault.KILL),
+        seed=2,
     ),
     Planted(
         "pop and forget",
@@ -238,6 +344,7 @@ PLANTED = (
         "I4",
         edits=(("if is_held_back then return", "if false then return"),),
         kinds=(Fault.UNKNOWN_OWNER,),
+        seed=5,
     ),
     Planted(
         "waits that the server forgot are not told again",
@@ -245,6 +352,7 @@ PLANTED = (
         patches=((Reminders, "tell", lambda *_: None),),
         kinds=(Fault.FORGET,),
         plan=LONG_WAITS,
+        seed=5,
     ),
     Planted(
         "a claim that fails half-way is kept",
@@ -270,12 +378,14 @@ PLANTED = (
             crawl_delays_s=(0.0,),
             slow_s=(1.9, 2.0),
         ),
+        seed=2,
     ),
     Planted(
         "a gap in the numbers of writes is not noticed",
         "I7",
         edits=((_IS_GAP, "if false then"), (_FORGOTTEN, "")),
         kinds=(Fault.FORGET, Fault.FAILOVER),
+        seed=2,
     ),
     Planted(
         "a link is known before it is queued",
@@ -286,5 +396,74 @@ PLANTED = (
             ("push(P .. 'w', waiting)", ""),
             ("C.waiting = C.waiting + #waiting\n", ""),
         ),
+    ),
+    Planted(
+        "a lost answer is taken for a lost write",
+        "I7",
+        patches=(
+            (Writes, "begin", _begin_over),
+            (Writes, "call", _call_once),
+            (Writes, "is_pending", property(_is_unsent)),
+            (shards, "committed", _committed_of_another),
+        ),
+        kinds=(Fault.BREAK,),
+        seed=5,
+    ),
+    Planted(
+        "links are queued after the commit of their page",
+        "I8",
+        patches=(
+            (ValkeyShard, "_begin_commit", _commit_without_links),
+            (ValkeyShard, "asked", _asked_with_links),
+        ),
+        kinds=(Fault.KILL,),
+        plan=CHAIN,
+    ),
+    Planted(
+        "records are written after their commit",
+        "I8",
+        patches=(
+            (SegmentWriter, "flush", _flush_later),
+            (SegmentWriter, "committed", _write_when_committed),
+        ),
+        kinds=(Fault.SLOW, Fault.KILL, Fault.JOIN),
+        plan=replace(SMALL, members=6, faults=24, slow_s=(0.5, 5.0)),
+        seed=3,
+    ),
+    Planted(
+        "URLs are learned without a numbered write",
+        "I11",
+        patches=(
+            (ValkeyShard, "asked", _asked_for_urls),
+            (ValkeyShard, "_finished", _finished_but_for_known),
+        ),
+        kinds=(Fault.FORGET, Fault.FAILOVER),
+        plan=replace(WIDE, faults=16),
+        seed=3,
+    ),
+    Planted(
+        "URLs are told of with every answer",
+        "I11",
+        edits=(("if told > 0 then redis.call('LTRIM', P .. 'i', told, -1) end", ""),),
+    ),
+    Planted(
+        "links are added to a shard that was wiped",
+        "I12",
+        edits=(("    if known[1] ~= A.id then\n", "    if false then\n"),),
+        plan=WIPED,
+    ),
+    Planted(
+        "links do not end a rest",
+        "I15",
+        edits=(("'buckets', C.buckets, 'rests', '0')", "'buckets', C.buckets)"),),
+        kinds=(Fault.KILL, Fault.JOIN),
+        plan=CHAIN,
+        seed=4,
+    ),
+    Planted(
+        "rests at different instants are the end",
+        "I16",
+        patches=((leases.ValkeyFleet, "finished", _rested_once),),
+        plan=CHAIN,
     ),
 )

@@ -154,9 +154,9 @@ class ModelServer:
         is_settled = now - self.run_since >= LEASE_S
         return bool(free), any(is_settled or (row[2] == run and row[3] == b"0") for row in free)
 
-    def flush(self) -> None:
-        """Forget everything."""
-        self._keys.clear()
+    def count(self, beginnings: Sequence[str]) -> int:
+        """Return how many keys begin with one of these texts."""
+        return self._keys.count(beginnings)
 
     def _save(self) -> None:
         if self._clock.now - self._saved_at >= SAVED_EVERY_S:

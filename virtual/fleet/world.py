@@ -35,6 +35,7 @@ import msgspec
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store.base import WorkerCard
+from mannerly.crawler.store.fleet import CrawlGone
 from mannerly.crawler.store.valkey import cards, leases
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.home import CARD, MemberCard
@@ -142,6 +143,7 @@ class World:
         self._order = count()
         self._numbers = count()
         self._boots = count()
+        self._wiped: list[str] = []  # keys, or what they begin with
         self._create()
         self._calm: Calm | None = None
         if plan.is_calm:
@@ -165,6 +167,8 @@ class World:
             else:
                 self.at(at, partial(self._faults.happen, fault))
         self._aimed.sort(key=itemgetter(0), reverse=True)
+        if self._plan.wiped_at is not None:
+            self.at(self._plan.wiped_at, self._wipe)
         while self._events and self.clock.now < self._plan.duration_s:
             at, _, act = heappop(self._events)
             self.clock.now = max(self.clock.now, at)
@@ -195,6 +199,8 @@ class World:
         if not self.server.is_up:
             self.at(self.clock.now + 5.0, self._join)
             return
+        if self._wiped:
+            return  # there is no crawl to join
         if self._calm is not None:
             self._calm.catch_up()
         self._begin(self._arrive())
@@ -312,9 +318,48 @@ class World:
         """Have something done at an instant."""
         heappush(self._events, (at, next(self._order), act))
 
+    def _wipe(self) -> None:
+        """Wipe the crawl, as an operator does who was told that nobody works on it.
+
+        The connection is lost after every second shard: nothing of these may be made again.
+        """
+        if not self.server.is_up:
+            self.at(self.clock.now + 5.0, self._wipe)
+            return
+        store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
+        wiped = range(0, self._plan.shards, 2)
+        store.server.change("DEL", *store.keys.of_crawl)
+        store.wipe_shards(wiped)
+        keys = [key for key in store.keys.of_crawl if key != store.keys.arrivals]  # of all shards
+        self._wiped = [*keys, *(store.keys.of_shard(shard, "") for shard in wiped)]
+        self.server.replicate()
+
     # ------------------------------------------------------------------ the end
 
     def _outcome(self) -> FleetOutcome:
+        return self._outcome_of_wiped() if self._wiped else self._outcome_of_crawl()
+
+    def _outcome_of_wiped(self) -> FleetOutcome:
+        """Return the figures of a crawl that was wiped: its members should have noticed."""
+        errors = [member.error or "" for member in self.members]
+        return FleetOutcome(
+            is_finished=not any(member.is_alive for member in self.members),
+            virtual_s=self.clock.now,
+            requests=self._servers.seen.requests,
+            records=0,
+            lost=0,
+            duplicates=0,
+            missing=0,
+            excused=self.judge.excused,
+            refused_writes=sum(member.worker.lost for member in self.members),
+            calls=self.server.calls,
+            fingerprint=self._servers.seen.fingerprint,
+            broken=self.judge.broken,
+            errors=[error for error in errors if error and CrawlGone.__name__ not in error],
+            remade=self.server.count(self._wiped),
+        )
+
+    def _outcome_of_crawl(self) -> FleetOutcome:
         store = ValkeyCrawl.open(LOCATION, self._link(MachineClocks(self.clock, 0.0)))
         store.read_from([member.home for member in self.members])
         recorded: Counter[str] = Counter()
