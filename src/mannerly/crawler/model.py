@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from xxhash import xxh3_128_hexdigest
+
 from mannerly.politeness.model import Now as Now  # noqa: PLC0414 - a value of the crawler, too
 
 from .kinds import KINDS, Kind
@@ -356,6 +358,14 @@ class Fetched:
     detail: str | None = None
     is_truncated: bool = False
     exchange: RawExchange | None = None
+    _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the body as it is now, made once; None if it is empty."""
+        if self._digest is None and self.body:
+            self._digest = xxh3_128_hexdigest(self.body)
+        return self._digest
 
 
 # ---------------------------------------------------------------------- may it be fetched?

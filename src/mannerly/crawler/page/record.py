@@ -114,7 +114,7 @@ def page_record(
         redirect_to,
         error,
         entry.host,
-        xxh3_128_hexdigest(body) if body else None,
+        answer.digest,
         _printable(cache_status),
         int(age) if age and age.isascii() and age.isdigit() and len(age) < 10 else None,
         round(answer.total_s * 1000.0, 3),

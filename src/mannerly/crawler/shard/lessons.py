@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xxhash import xxh3_64_intdigest
-
 from mannerly.crawler.host.inflight import Stage
 from mannerly.crawler.host.records import WORTH_KEEPING_S
 from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, is_failed
@@ -45,7 +43,7 @@ def report(
         len(answer.body),
         wall,
         url=item.url,
-        body_digest=xxh3_64_intdigest(answer.body) if answer.body else None,
+        body_digest=answer.digest,
     )
     if parts.settings.warm and cache_state(answer.headers) is CacheState.HIT:
         response = response._replace(is_from_cache=True)
