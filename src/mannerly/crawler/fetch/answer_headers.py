@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def last_head(head: bytes) -> bytes:
     """Return the status line and the headers of the final answer, as they were received."""
+    if head.find(b"\n\r\n") == len(head) - 3 and b"\n\n" not in head:
+        return head  # there is no other block, as in nearly all answers
     blocks = head.replace(b"\r\n", b"\n").split(b"\n\n")
     last = len(blocks) - 2
     while last > 0 and not blocks[last].startswith(b"HTTP/"):

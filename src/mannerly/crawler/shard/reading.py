@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,18 @@ def readable(answer: Fetched) -> Fetched:
     body, problem = decode(answer.body, encoding, answer.request.max_bytes)
     is_cut = answer.is_truncated or problem is not None
     detail = answer.detail or problem
-    return replace(answer, body=body, detail=detail, is_truncated=is_cut)
+    return Fetched(  # `replace` would take six times as long
+        answer.request,
+        answer.status,
+        answer.headers,
+        body,
+        answer.latency_s,
+        answer.total_s,
+        answer.error,
+        detail,
+        is_cut,
+        answer.exchange,
+    )
 
 
 def credible(answer: Fetched) -> Fetched:

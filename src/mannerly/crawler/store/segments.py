@@ -18,6 +18,8 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import ArchivePlace
@@ -146,7 +148,11 @@ class SegmentWriter:
         self._changed[segment.path.name] = segment.length
 
     def _write(self) -> None:
-        waiting = self._waiting
+        # Many small writes would take five times as long.
+        self._waiting = waiting = [
+            (segment, b"".join([data for _, data in pieces]))
+            for segment, pieces in groupby(self._waiting, itemgetter(0))
+        ]
         done = 0
         try:
             while done < len(waiting):
