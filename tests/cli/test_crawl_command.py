@@ -233,6 +233,7 @@ def test_json_log_ends_with_the_result(engine: FakeEngine) -> None:
     ("arguments", "words"),
     [
         ((), "nothing to crawl: give a URL"),
+        (("",), "an empty argument is not a URL"),
         (("--data-dir", "empty"), "there is no crawl to resume in empty"),
         (("a.example", "--fresh", "--include", "x"), "glob 'x' can match no URL"),
         (("a.example", "--allow-net", "intranet"), "--allow-net takes a network"),
@@ -255,6 +256,15 @@ def test_mistake_is_one_sentence_before_the_first_request(
     assert words in outcome.stderr
     assert len(outcome.stderr.splitlines()) == 1
     assert (outcome.stdout, engine.calls) == ("", [])
+
+
+@pytest.mark.parametrize("command", ["check", "warm"])
+def test_command_without_a_url_says_so(engine: FakeEngine, command: str) -> None:
+    """No directory is named that the user has never seen."""
+    outcome = invoke(command)
+
+    assert outcome.stderr == f"mannerly: nothing to {command}: give a URL or a file of URLs\n"
+    assert (outcome.exit_code, engine.calls) == (2, [])
 
 
 def test_resumed_crawl_keeps_its_settings(engine: FakeEngine) -> None:

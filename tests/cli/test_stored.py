@@ -252,7 +252,10 @@ def test_host_show_takes_whatever_a_person_pastes(crawl: Path) -> None:
     outcome = invoke("host", "show", crawl, "https://A.example/x")
 
     assert outcome.exit_code == 0
-    assert "pace            2.00/s, 0.50 s between requests, near the limit" in outcome.stdout
+    assert (
+        "pace            2.00/s, 0.50 s between requests, lowered by refusals or failures"
+        in outcome.stdout
+    )
     assert f"  {QUEUED}" in outcome.stdout
 
 

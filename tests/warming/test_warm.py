@@ -102,6 +102,18 @@ def test_sitemap_can_be_named_and_no_other_is_read(tmp_path: Path) -> None:
     assert {each.path for each in site.log} == {"/"}
 
 
+def test_run_in_a_temporary_directory_names_no_way_to_resume_it(tmp_path: Path) -> None:
+    """Stopped by a limit, without --data-dir: nothing of it is there any more."""
+    with SlowSite(pages=5, page_s=0.001, cached=False) as site:
+        done = run_at(tmp_path, "warm", site.url, "--max-urls", "2", *FAST)
+
+    assert done.returncode == 0
+    assert "Stopped at --max-urls 2" in done.stderr
+    assert "mannerly resume" not in done.stderr
+    assert "Kept in" not in done.stderr
+    assert "2 pages without a sign of a cache" in done.stderr
+
+
 def test_each_variant_is_warmed(tmp_path: Path) -> None:
     """A phone, two languages (one header, two values) and an encoding are requests of their own."""
     with SlowSite(pages=4, page_s=0.001) as site:

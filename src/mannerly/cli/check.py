@@ -65,11 +65,11 @@ def check(
     Pages are crawled as by `mannerly crawl`. Images, styles, scripts and pages of other sites are
     asked for once each, one request to a host at a time. Exit code 1 if anything is broken.
     """
-    with failing_clearly(), named_or_temporary(urls, options, "check") as location:
+    with failing_clearly(), named_or_temporary(urls, options, "check") as (location, is_kept):
         outputs = _outputs(options.pop("output", []))
         options |= {"data_dir": location, **CHECKING}
         configuration = resolve(options, environment=os.environ, directory=Path.cwd())
-        plan = prepare(urls or [], configuration)
+        plan = prepare(urls or [], configuration)._replace(is_kept=is_kept)
         _end_if_stopped(plan, carry_out(plan, fresh=bool(configuration.value("fresh"))))
         code = _check_links(plan, outputs)
     raise click.exceptions.Exit(code)
@@ -200,7 +200,7 @@ def _summarise(checked: Checked) -> None:
     verb = "are" if len(checked.broken) > 1 else "is"
     note(f"{found} {verb} broken: {pages} and {links} were checked")
     for reason, count in sorted(checked.unchecked.items()):
-        note(f"Not checked: {count:,} {safe_term(reason)}")
+        note(f"Not checked: {count:,} × {safe_term(reason)}")
     if checked.private:
         allowed = " ".join(f"--allow-net {each}" for each in checked.private[:_SOURCES])
         more = len(checked.private) - _SOURCES

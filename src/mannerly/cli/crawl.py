@@ -80,6 +80,7 @@ class RunPlan(NamedTuple):
     bare_seeds: frozenset[str] = frozenset()  # given without a scheme, perhaps meant as files
     pages_before: int = 0  # that earlier runs have fetched
     member: Membership | None = None  # of a crawl in a server
+    is_kept: bool = True  # its directory is there when the command has ended
 
 
 def crawl(
@@ -363,7 +364,7 @@ def _report(
     from .endings import described
 
     configuration = plan.configuration
-    said = described(result, plan.location) | dict(more)
+    said = described(result, plan.location if plan.is_kept else None) | dict(more)
     if plan.rules:
         said["broken_rules"] = broken_rules
     if configuration.value("json"):
@@ -399,12 +400,12 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
     data_dir = "" if plan.member is None else str(plan.member.data_dir)
     ended = Ended(
         result,
-        plan.location,
+        plan.location if plan.is_kept else None,
         hosts=10 if is_long else 1,
         is_resumed=plan.is_resumed,
         limit=limits.get(result.ending.value, ""),
         is_long=is_long,
-        next_command=next_command(plan.location, data_dir),
+        next_command=next_command(plan.location, data_dir) if plan.is_kept else "",
         data_dir=data_dir,
     )
     tell(summary(ended, error_display()) + "\n")

@@ -73,7 +73,7 @@ def _in_directory(data_dir: str) -> str:
     return f" --data-dir {shlex.quote(data_dir)}" if data_dir else ""
 
 
-def described(result: CrawlResult, location: str) -> dict[str, object]:
+def described(result: CrawlResult, location: str | None) -> dict[str, object]:
     """Return the result for --json. Hosts are left out: see `mannerly hosts --json`."""
     import msgspec
 

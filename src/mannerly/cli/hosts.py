@@ -281,7 +281,9 @@ def _pace(view: HostView) -> str:
     from mannerly.crawler.host_view import LimitedBy
 
     limit = {
-        LimitedBy.LEARNED: ", near the limit" if view.limit else ", after failures",
+        LimitedBy.LEARNED: ", near the limit"
+        if view.limit
+        else ", lowered by refusals or failures",
         LimitedBy.ROBOTS: ", as robots.txt asks",
         LimitedBy.MAX_RATE: ", your maximum",
         LimitedBy.ANNOUNCED: ", as its headers announce",

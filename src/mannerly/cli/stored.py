@@ -116,12 +116,12 @@ def default_location(sources: list[SeedSource]) -> str:
 @contextmanager
 def named_or_temporary(
     urls: list[str] | None, given: Mapping[str, Value], command: str
-) -> Iterator[str]:
-    """Yield the directory that --data-dir names, or a temporary one that is removed at the end."""
+) -> Iterator[tuple[str, bool]]:
+    """Yield a directory and whether it stays: that of --data-dir, or one removed at the end."""
     if named := given.get("data_dir"):
-        yield str(named)
+        yield str(named), True
         return
     if not urls:
         fail(f"nothing to {command}: give a URL or a file of URLs")
     with tempfile.TemporaryDirectory(prefix=f"mannerly-{command}-") as made:
-        yield str(Path(made) / "crawl")
+        yield str(Path(made) / "crawl"), False

@@ -80,12 +80,12 @@ def warm(
     has it now. The pace yields when the site becomes slower. The hit rate and the time to the first
     byte, before and after, are printed by section.
     """
-    with failing_clearly(), named_or_temporary(urls, options, "warm") as location:
+    with failing_clearly(), named_or_temporary(urls, options, "warm") as (location, is_kept):
         options["data_dir"] = location
         _take_headers_as_variants(options)
         arguments = _take_sitemaps(urls or [], options)
         configuration = resolve(options, environment=os.environ, directory=Path.cwd())
-        plan = prepare(arguments, configuration, base=_base())
+        plan = prepare(arguments, configuration, base=_base())._replace(is_kept=is_kept)
         result = carry_out(plan, fresh=bool(configuration.value("fresh")) or _is_done(location))
         code = finish(plan, result, _described(result), _print)
     raise click.exceptions.Exit(code)
@@ -187,10 +187,10 @@ def _sentences(whole: WarmthRow, result: CrawlResult) -> Iterator[str]:
     from mannerly.crawler.web.words import many, span
 
     cold = whole.cacheable - round((whole.hit_rate_after or 0.0) * whole.cacheable)
+    had, has = _share(whole.hit_rate_before), _share(whole.hit_rate_after)
+    cached = f": the cache had {had} of those that can be cached, and has {has}"
     yield (
-        f"{many(whole.pages, 'page')} in {span(result.seconds)}: the cache had "
-        f"{_share(whole.hit_rate_before)} of those that can be cached, and has "
-        f"{_share(whole.hit_rate_after)}"
+        f"{many(whole.pages, 'page')} in {span(result.seconds)}{cached if whole.cacheable else ''}"
     )
     if cold:
         yield f"{many(cold, 'page')} not in the cache after a second request"
@@ -198,8 +198,8 @@ def _sentences(whole: WarmthRow, result: CrawlResult) -> Iterator[str]:
         yield f"{many(whole.uncacheable, 'page')} that the site or its cache does not let be cached"
     if whole.unknown:
         yield (
-            f"{many(whole.unknown, 'page')} without a word of a cache: neither Age nor X-Cache, "
-            "CF-Cache-Status or Cache-Status was sent"
+            f"{many(whole.unknown, 'page')} without a sign of a cache: no Age, X-Cache, "
+            "CF-Cache-Status or Cache-Status header was sent"
         )
     if whole.failed:
         yield f"{many(whole.failed, 'page')} failed"
