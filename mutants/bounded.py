@@ -127,8 +127,8 @@ BOUNDED = (
         "call a crawl idle with a page under way",
         "P7",
         "crawler/shard/remaining.py",
-        "parts.flights.pending or parts.pending.batch or parts.given_up",
-        "parts.pending.batch or parts.given_up",
+        "self._flights.pending or self._pending.batch or self._given_up",
+        "self._pending.batch or self._given_up",
         (
             (
                 "crawler/shard/test_idle.py::"

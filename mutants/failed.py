@@ -49,7 +49,7 @@ FAILED = (
         "take links of a page that is read again for known",
         "P1",
         "crawler/shard/reading.py",
-        "        parts.rules.hrefs.clear()  # its links count as passed on, and are not: it is read "
+        "        routes.rules.hrefs.clear()  # its links count as passed on, and are not: it is read "
         "again\n",
         "",
         ("crawler/shard/test_lacks.py::test_the_links_of_a_page_that_is_read_again_are_followed",),

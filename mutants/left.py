@@ -133,8 +133,8 @@ LEFT = (
         "obey the robots.txt of another shard's host",
         "P4",
         "crawler/shard/origins.py",
-        "        if parts.routes.owns(learned.host):",
-        "        if learned.host:",
+        "            if self._routes.owns(learned.host):",
+        "            if learned.host:",
         (
             (
                 "crawler/shard/test_foreign.py::"

@@ -133,7 +133,7 @@ def paused_host(crawl: Crawl) -> None:
 
 def given_up(crawl: Crawl) -> None:
     fetching(crawl)
-    crawl.world.parts.given_up.give_up(HOST, "timeout", crawl.world.parts, crawl.world.now)
+    crawl.world.shard.given_up.give_up(HOST, "timeout", crawl.world.now)
 
 
 def done(crawl: Crawl) -> None:

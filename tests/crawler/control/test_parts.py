@@ -117,7 +117,7 @@ def test_old_resume_does_not_bring_back_a_host_that_was_given_up_since(store: Cr
     again = shard_of(store, is_resumed=True)
     obey(again, *orders, now=2.0)
     reserved = again.politeness.reserve(HOST, now=1e6)
-    host = again.parts.hosts.get(HOST)
+    host = again.hosts.get(HOST)
     assert host is not None
     kept = host.given_up
     again.control(3, HostResume(HOST), at(3.0))
@@ -158,7 +158,7 @@ def test_forgetting_a_host_forgets_what_was_learned_of_its_site(store: CrawlStor
     pace = Settings(strategy="linear", group_by="site")
     host = f"www.{HOST}"
     shard = shard_of(store, politeness=pace)
-    shard.parts.given_up.recall(host, shard.parts, at(0.0))
+    shard.given_up.recall(host, at(0.0))
     shard.politeness.robots(host, crawl_delay_s=9.0, now=0.0)
     shard.commit(at(0.0))
     kept = store.read(0).host(HOST)
@@ -167,7 +167,7 @@ def test_forgetting_a_host_forgets_what_was_learned_of_its_site(store: CrawlStor
     shard.store.close()
 
     again = shard_of(store, politeness=pace, is_resumed=True)
-    again.parts.given_up.recall(host, again.parts, at(2.0))
+    again.given_up.recall(host, at(2.0))
 
     assert kept is not None
     assert kept.crawl_delay_s == 9.0
@@ -179,7 +179,7 @@ def test_seeds_are_added_once_but_stay_in_scope(store: CrawlStore) -> None:
     new = "https://c.example/x"
     shard = shard_of(store)
     obey(shard, AddSeeds((new,)))
-    added = [candidate.url for candidate in shard.parts.pending.batch.found]
+    added = [candidate.url for candidate in shard.pending.batch.found]
     shard.commit(at(0.0))
     shard.store.close()
 
@@ -187,8 +187,8 @@ def test_seeds_are_added_once_but_stay_in_scope(store: CrawlStore) -> None:
     obey(again, AddSeeds((new,)))
 
     assert added == [new]
-    assert again.parts.pending.batch.found == []
-    assert again.parts.rules.scope.judge("https://c.example/y", 1) is None
+    assert again.pending.batch.found == []
+    assert again.routes.rules.scope.judge("https://c.example/y", 1) is None
 
 
 def test_many_seeds_are_added_in_one_step(store: CrawlStore) -> None:
@@ -197,7 +197,7 @@ def test_many_seeds_are_added_in_one_step(store: CrawlStore) -> None:
     urls = tuple(f"https://h{number}.example/" for number in range(20_000))
     obey(shard, AddSeeds(urls))
 
-    assert len(shard.parts.rules.scope.seeds) == 20_002
+    assert len(shard.routes.rules.scope.seeds) == 20_002
 
 
 def test_seed_that_is_excluded_is_not_added(store: CrawlStore) -> None:
@@ -205,7 +205,7 @@ def test_seed_that_is_excluded_is_not_added(store: CrawlStore) -> None:
     shard = shard_of(store)
     obey(shard, Exclude("*/private/*"), AddSeeds((f"https://{HOST}/private/x",)))
 
-    assert shard.parts.pending.batch.found == []
+    assert shard.pending.batch.found == []
 
 
 def test_hosts_of_a_group_are_woken_together(store: CrawlStore) -> None:

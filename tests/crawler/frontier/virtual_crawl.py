@@ -108,7 +108,7 @@ def virtual_crawl(
         fleet=fleet,
     )
     for shard in shard_list:
-        owned = [each for each in seed_candidates(seeds) if shard.parts.routes.owns(each.host)]
+        owned = [each for each in seed_candidates(seeds) if shard.routes.owns(each.host)]
         shard.offer(owned)
     engine.commit()
     most = settings.max_urls

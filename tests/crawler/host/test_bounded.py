@@ -89,6 +89,6 @@ def test_memory_is_flat_after_the_first_ten_thousand_hosts(
     after = blocks()
 
     assert after - before < 0.02 * before
-    assert len(last.parts.hosts) <= ACTIVE + 1
-    assert len(last.parts.hosts.budgets) <= ACTIVE + 1
+    assert len(last.hosts) <= ACTIVE + 1
+    assert len(last.hosts.budgets) <= ACTIVE + 1
     last.frontier.check()

@@ -183,7 +183,7 @@ def test_page_that_was_counted_is_no_further_page_of_its_host() -> None:
         world.wait(0.5)
 
     assert sorted(record.url for _, record in world.store.pages()) == [URL, f"{URL}again"]
-    host = world.parts.hosts.get("a.example")
+    host = world.shard.hosts.get("a.example")
     assert host is not None
     assert host.fetched == 1
 

@@ -11,7 +11,7 @@ from mannerly.crawler.shard.shard import Shard
 
 def test_a_shard_that_leaves_has_no_room_for_requests() -> None:
     """Else the loop would not wait while one of its hosts is due, until it has left."""
-    both = [SimpleNamespace(number=number, keeps_answers=False) for number in (3, 5)]
+    both = [SimpleNamespace(number=number, holds_answers=False) for number in (3, 5)]
     shards = OwnShards([cast(Shard, each) for each in both])
 
     shards.release(3)

@@ -97,7 +97,7 @@ class ShardWorld:
             watched=watched,
             leases=self.leases,
         )
-        self.parts, self.flights = self.shard.parts, self.shard.flights
+        self.flights = self.shard.flights
         self.offer(*urls)
 
     @property

@@ -35,12 +35,12 @@ def test_foreign_hop_is_not_sent_here() -> None:
     world = redirected()
 
     sent = urls_of(world)
-    requests = world.parts.foreign.take_new()
+    requests = world.shard.origins.foreign.take_new()
 
     assert sent == []
     assert requests == [HOP]
-    assert world.parts.foreign.take_new() == []
-    assert world.parts.foreign.origins == {A}
+    assert world.shard.origins.foreign.take_new() == []
+    assert world.shard.origins.foreign.origins == {A}
 
 
 def test_owner_sends_the_hop_and_keeps_the_answer_for_the_origin() -> None:
@@ -88,7 +88,7 @@ def test_owner_does_not_obey_rules_of_an_origin_that_is_not_its_own() -> None:
     assert record is not None
     assert record.status == 200
     assert owner.stats.hosts_given_up == 0
-    assert A.removeprefix("https://") not in owner.parts.politeness
+    assert A.removeprefix("https://") not in owner.shard.politeness
 
 
 def test_pages_go_when_the_owner_has_answered() -> None:
@@ -101,7 +101,7 @@ def test_pages_go_when_the_owner_has_answered() -> None:
 
     assert sent == [f"{A}/"]
     assert world.stats.skipped == {"robots": 1}
-    assert world.parts.foreign.origins == frozenset()
+    assert world.shard.origins.foreign.origins == frozenset()
     assert world.store.robots(A) is not None
 
 

@@ -12,7 +12,7 @@ from mannerly.crawler import events as told
 from mannerly.crawler.control import HostPause, RetryUrls
 from mannerly.crawler.model import Fetched, LocalError, PageRecord, RobotsRequest, Skipped
 from mannerly.crawler.shard import given_up
-from mannerly.crawler.shard.unreachable import TRIES, learn
+from mannerly.crawler.shard.origins import TRIES, learn
 from mannerly.politeness.model import ErrorKind
 
 URLS = [f"https://a.example/{number}" for number in range(6)]
@@ -51,7 +51,7 @@ def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
     assert world.stats.skipped == {"host_retired": 4}
     assert world.store.counts().failed == 2
     assert world.shard.is_idle
-    assert not world.parts.given_up
+    assert not world.shard.given_up
 
 
 def test_a_page_in_flight_is_settled_when_its_host_is_given_up() -> None:
@@ -101,7 +101,7 @@ def test_a_long_queue_is_dropped_a_slice_at_a_time(monkeypatch: pytest.MonkeyPat
     world = ShardWorld(*URLS, settings=brisk(ignore_robots=True))
     world.start(room=0)
     world.shard.judge(world.store.queued("a.example", after=(-1, -1), limit=1)[0], 0.0)
-    world.parts.given_up.recall("a.example", world.parts, world.now)
+    world.shard.given_up.recall("a.example", world.now)
     world.shard.politeness.retire("a.example", "it is large", now=0.0)
 
     skipped = []
@@ -123,7 +123,7 @@ def test_many_hosts_are_dropped_some_at_a_time(monkeypatch: pytest.MonkeyPatch) 
         settings=brisk(ignore_robots=True),
     )
     for host in hosts:
-        world.parts.given_up.recall(host, world.parts, world.now)
+        world.shard.given_up.recall(host, world.now)
         world.shard.politeness.retire(host, "all at once", now=0.0)
 
     skipped = []
@@ -133,7 +133,7 @@ def test_many_hosts_are_dropped_some_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 
     assert skipped == [4, 8, 10, 10, 10, 10]
     assert world.shard.is_idle
-    assert not world.parts.given_up
+    assert not world.shard.given_up
 
 
 def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
@@ -316,7 +316,7 @@ def test_whatever_gives_a_host_up_leaves_a_paused_one_alone(way: str, *, is_paus
     elif way == "silence":
         for _ in range(TRIES):
             unanswered = Fetched(request, error=ErrorKind.CONNECT)
-            learn(flight_of(request).item, unanswered, world.parts.hosts)
+            learn(flight_of(request).item, unanswered, world.shard.hosts)
         world.answer(request, error=ErrorKind.CONNECT)
     elif way == "crawl-delay":
         world.answer(request, 200, b"User-agent: *\nCrawl-delay: 1000000\n")
@@ -332,16 +332,16 @@ def test_a_revived_host_keeps_what_is_left_of_its_queue(monkeypatch: pytest.Monk
     """What was dropped stays dropped; the rest is fetched."""
     monkeypatch.setattr(given_up, "DROP_SLICE", 2)
     world = ShardWorld(*URLS, settings=brisk(ignore_robots=True))
-    world.parts.given_up.recall("a.example", world.parts, world.now)
+    world.shard.given_up.recall("a.example", world.now)
     world.shard.politeness.retire("a.example", "by mistake", now=0.0)
     end(world, ticks=1)
 
     world.shard.politeness.revive("a.example", now=world.now.mono)
-    world.parts.given_up.revive("a.example", world.parts, world.now)
+    world.shard.given_up.revive("a.example", world.now)
     world.shard.tick(world.now)
     world.wait(1.0)
     (request,) = world.start(room=1)
 
-    assert not world.parts.given_up
+    assert not world.shard.given_up
     assert len(list(world.store.given_up())) == 2
     assert flight_of(request).item.url == URLS[2]

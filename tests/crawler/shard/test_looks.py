@@ -48,10 +48,10 @@ def test_paused_host_has_no_instant() -> None:
     """It waits for its operator."""
     world = ShardWorld("https://a.example/1", "https://a.example/2", watched=Watched.HOSTS)
     world.pass_robots()
-    world.parts.politeness.pause("a.example", now=world.now.mono)
-    host = world.parts.hosts.get("a.example")
+    world.shard.politeness.pause("a.example", now=world.now.mono)
+    host = world.shard.hosts.get("a.example")
     assert host is not None
-    world.parts.hosts.pause(host)
+    world.shard.hosts.pause(host)
     world.wait(1.0)
     world.start()
 

@@ -11,8 +11,7 @@ from mannerly.crawler import events as told
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, Entry, RobotsRequest
-from mannerly.crawler.shard.lists import SLICE
-from mannerly.crawler.shard.sitemaps import MAX_LISTED, SitemapQuota
+from mannerly.crawler.shard.sitemaps import MAX_LISTED, SLICE, SitemapQuota
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.crawler.web.priority import is_held_back, placed, priority, sitemap_turn
 from mannerly.crawler.web.seeds import sitemap, usual_sitemaps
@@ -120,7 +119,7 @@ def robots_answer(world: ShardWorld, body: bytes) -> list[Candidate]:
     (request,) = world.start()
     assert isinstance(flight_of(request).item, RobotsRequest)
     world.answer(request, 200, body)
-    return [each for each in world.parts.pending.batch.found if each.kind == Kind.SITEMAP]
+    return [each for each in world.shard.pending.batch.found if each.kind == Kind.SITEMAP]
 
 
 def test_robots_cannot_aim_the_crawl_at_other_hosts() -> None:

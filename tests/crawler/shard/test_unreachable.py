@@ -8,7 +8,7 @@ from tests.crawler.shard.shard_world import ShardWorld, brisk
 from mannerly.crawler import events as told
 from mannerly.crawler.control import HostPause
 from mannerly.crawler.inspection.reasons import error_words
-from mannerly.crawler.shard.unreachable import TRIES, press
+from mannerly.crawler.shard.origins import TRIES
 from mannerly.politeness.model import ErrorKind
 
 PAGE = "https://a.example/"
@@ -57,7 +57,7 @@ def test_a_host_that_was_taken_in_again_is_asked_again_before_it_is_given_up() -
     world = ShardWorld(PAGE)
     fail(world, rounds=20)
 
-    world.parts.given_up.revive("a.example", world.parts, world.now)
+    world.shard.given_up.revive("a.example", world.now)
     world.offer("https://a.example/new")
     failed = fail(world, rounds=20)
 
@@ -69,8 +69,8 @@ def test_a_host_whose_pages_can_be_fetched_is_not_given_up_for_its_robots() -> N
     world = ShardWorld(PAGE, settings=brisk(robots_unreachable="allow"))
 
     for _ in range(TRIES + 1):
-        world.parts.robots.forget("https://a.example")
-        press(world.parts, world.now)
+        world.shard.gate.forget("https://a.example")
+        world.shard.origins.press(["a.example"], world.now)
         for request in world.start():
             is_robots = request.url.endswith("/robots.txt")
             world.answer(request, 200, error=ErrorKind.DNS if is_robots else None)

@@ -22,10 +22,11 @@ from mannerly.politeness.snapshot import figures
 if TYPE_CHECKING:
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Now
+    from mannerly.crawler.robots.gate import RobotsGate
     from mannerly.politeness.host import HostState
     from mannerly.politeness.model import Instant
 
-    from .parts import Parts
+    from .contacts import Contacts
 
 _REFUSING = (Reason.BREAKER_OPEN, Reason.HALF_OPEN, Reason.PARKED)
 _LIMITS = {
@@ -34,10 +35,10 @@ _LIMITS = {
 }
 
 
-def doing_of(host: Host, parts: Parts, now: Now) -> Doing:
+def doing_of(host: Host, contacts: Contacts, gate: RobotsGate, now: Now) -> Doing:
     """Return what a known host does."""
-    state = parts.politeness.state(host.name)
-    reason, until = _waits(host, state, parts, now.mono)
+    state, shared = contacts.politeness.state(host.name), contacts.shared
+    reason, until = _waits(host, state, gate, now.mono)
     wait_s = None if until == inf else max(0.0, until - now.mono)
     if reason is Reason.ROBOTS:
         return Doing(waits_for=reason, wait_s=wait_s, problem=NO_ROBOTS)
@@ -54,7 +55,7 @@ def doing_of(host: Host, parts: Parts, now: Now) -> Doing:
         times=health.bad_in_a_row if health is not None and is_bad else 0,
         retry_after_s=health.retry_after_s if health is not None and is_bad else None,
         failing_s=now.mono - health.bad_since if health is not None and is_bad else 0.0,
-        held_by="" if parts.shared is None else parts.shared.holder_of(host),
+        held_by="" if shared is None else shared.holder_of(host),
         p95_latency_s=seen.p95_latency_s,
         error_rate=seen.error_rate,
         tokens=seen.tokens,
@@ -64,14 +65,14 @@ def doing_of(host: Host, parts: Parts, now: Now) -> Doing:
 
 
 def _waits(
-    host: Host, state: HostState | None, parts: Parts, now: Instant
+    host: Host, state: HostState | None, gate: RobotsGate, now: Instant
 ) -> tuple[Reason | None, Instant]:
     """Return what the next request waits for and until when; None: for nothing."""
     if state is not None and state.requested.is_lent:
         return Reason.SHARED, inf
     if state is not None and state.gate in _REFUSING:
         return state.gate, state.free_at(now)
-    robots_at = parts.robots.unreachable_until(host.name)
+    robots_at = gate.unreachable_until(host.name)
     if robots_at is not None and robots_at > now:
         return Reason.ROBOTS, robots_at
     if state is not None and state.not_before > now:

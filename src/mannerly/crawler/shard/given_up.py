@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING
 from mannerly.crawler import events as told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry, Now, RobotsRequest
+    from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness import events as polite
 
-    from .parts import Parts
+    from .contacts import Contacts
+    from .origins import RobotsFiles
+    from .pending import Pending
 
 DROP_HOSTS = 500  # hosts whose URLs leave the queue per tick
 DROP_SLICE = 1000  # URLs of one of them
@@ -30,7 +35,20 @@ BACK_SLICE = 1000  # URLs that come back per tick
 class GivenUpHosts:
     """The given-up hosts whose queue is not empty yet."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        contacts: Contacts,
+        files: RobotsFiles,
+        store: ShardStore,
+        pending: Pending,
+        emit: Callable[[told.Event], None],
+    ) -> None:
+        self._hosts, self._records = contacts.hosts, contacts.records
+        self._politeness, self._frontier = contacts.politeness, contacts.frontier
+        self._files = files
+        self._store = store
+        self._pending = pending
+        self._emit = emit
         self._emptied: dict[Host, None] = {}  # in their order
         self._heard: list[tuple[str, str]] = []  # budgets that the core gave up, and why
         self._revived: str | None = None  # the last host that came back with its URLs
@@ -42,77 +60,74 @@ class GivenUpHosts:
         """Note that the politeness core has given up a budget."""
         self._heard.append((event.host, event.reason))
 
-    def give_up(self, host: str, reason: str, parts: Parts, now: Now) -> None:
+    def give_up(self, host: str, reason: str, now: Now) -> None:
         """Give up a host for what the shard has seen of it."""
-        parts.politeness.give_up(host, reason, now=now.mono)
-        self.follow(parts, now)
+        self._politeness.give_up(host, reason, now=now.mono)
+        self.follow(now)
 
-    def give_up_waiting(self, parts: Parts, now: Now) -> None:
+    def give_up_waiting(self, now: Now) -> None:
         """Give up every host that has URLs queued: all of them wait for too long."""
-        for host, _ in list(parts.store.queued_hosts()):
-            parts.politeness.give_up_waiting(host, now=now.mono)
-        self.follow(parts, now)
+        for host, _ in list(self._store.queued_hosts()):
+            self._politeness.give_up_waiting(host, now=now.mono)
+        self.follow(now)
 
-    def follow(self, parts: Parts, now: Now) -> None:
+    def follow(self, now: Now) -> None:
         """Give up the hosts of the budgets that the core has given up."""
         for key, reason in self._heard:
-            for host in parts.records.give_up(key, reason, now):
+            for host in self._records.give_up(key, reason, now):
                 self._emptied[host] = None
-                parts.emit(told.HostGivenUp(host.name, reason))
+                self._emit(told.HostGivenUp(host.name, reason))
         self._heard.clear()
 
-    def recall(self, name: str, parts: Parts, now: Now) -> Host:
+    def recall(self, name: str, now: Now) -> Host:
         """Recall a host at its first turn in this run: it may have been given up before."""
-        host = parts.hosts.meet(name)
+        host = self._hosts.meet(name)
         if host.budget is None:
-            parts.records.recall(host, now)
+            self._records.recall(host, now)
             if host.given_up is not None:
                 self._emptied[host] = None
         return host
 
-    def revive(self, name: str, parts: Parts, now: Now) -> Host:
+    def revive(self, name: str, now: Now) -> Host:
         """Take a host into the crawl again, and have its robots.txt asked for again."""
-        host = self.recall(name, parts, now)
+        host = self.recall(name, now)
         self._emptied.pop(host, None)
-        parts.hosts.answered(host)
+        self._hosts.answered(host)
         if host.given_up is not None:
-            parts.politeness.revive(name, now=now.mono)
+            self._politeness.revive(name, now=now.mono)
             if host.is_paused:
-                parts.politeness.pause(name, now=now.mono)
-            parts.records.revive(host, now)
-        for origin in (f"https://{name}", f"http://{name}"):
-            record = parts.stored_robots(origin)[origin]
-            if record is not None and record.failing_since:
-                parts.forget_robots(origin)
+                self._politeness.pause(name, now=now.mono)
+            self._records.revive(host, now)
+        self._files.forget(name, only_failing=True)
         return host
 
-    def bring_back(self, parts: Parts, now: Now) -> list[Entry]:
+    def bring_back(self, now: Now) -> list[Entry]:
         """Queue a slice of what is to be tried again; return the new entries of the queue."""
-        back = parts.store.bring_back(BACK_SLICE)
+        back = self._store.bring_back(BACK_SLICE)
         if not back.hosts:
             self._revived = None
         for name, failed in back.hosts.items():
             # The URLs of a host come one after the other: it is revived with the first of them.
             if name != self._revived:
-                self.revive(name, parts, now)
+                self.revive(name, now)
                 self._revived = name
-            host = self.recall(name, parts, now)
-            parts.records.came_back(host, failed, back.lost.get(name, 0), now)
+            host = self.recall(name, now)
+            self._records.came_back(host, failed, back.lost.get(name, 0), now)
         return back.new
 
-    def drop_urls(self, parts: Parts, now: Now) -> list[RobotsRequest]:
+    def drop_urls(self, now: Now) -> list[RobotsRequest]:
         """Drop what is queued for these hosts; return requests for robots.txt that wait there."""
         slice_ = list(islice(self._emptied, DROP_HOSTS))
         names = {host.name for host in slice_}
-        requests = parts.frontier.drop_hosts(names, now=now.mono).requests
+        requests = self._frontier.drop_hosts(names, now=now.mono).requests
         for host in slice_:
             reason = host.given_up
-            entries = parts.store.queued(host.name, after=(-1, -1), limit=DROP_SLICE)
-            dropped = parts.frontier.withhold(entries)
+            entries = self._store.queued(host.name, after=(-1, -1), limit=DROP_SLICE)
+            dropped = self._frontier.withhold(entries)
             because = dropped_because(reason or "")
-            parts.pending.batch.dropped += [(entry, because) for entry in dropped]
+            self._pending.batch.dropped += [(entry, because) for entry in dropped]
             if dropped:
-                parts.emit(told.UrlsDropped("host_retired", len(dropped)))
+                self._emit(told.UrlsDropped("host_retired", len(dropped)))
             del self._emptied[host]
             if entries:  # look again after the others, when these are committed
                 self._emptied[host] = None

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.budget import Budget
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry, Judgement
+    from mannerly.crawler.robots.gate import RobotsGate
     from mannerly.politeness.model import Instant
 
-    from .parts import Parts
+    from .contacts import Contacts
+    from .plugin import Plugins
+    from .routes import Routes
+    from .sitemaps import SitemapQuota
 
 CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
 
@@ -39,11 +43,20 @@ _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 class Judge:
     """The judge of one shard's entries."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._host, self._robots = parts.hosts.get, parts.robots
-        self._max_per_host = parts.settings.max_per_host
-        self._sitemaps, self._plugins = parts.sitemaps, parts.plugins
+    def __init__(
+        self,
+        contacts: Contacts,
+        gate: RobotsGate,
+        routes: Routes,
+        sitemaps: SitemapQuota,
+        plugins: Plugins,
+        max_per_host: int | None,
+    ) -> None:
+        self._host, self._politeness = contacts.hosts.get, contacts.politeness
+        self._robots = gate
+        self._is_excluded = routes.is_excluded
+        self._sitemaps, self._plugins = sitemaps, plugins
+        self._max_per_host = max_per_host
 
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
@@ -55,7 +68,7 @@ class Judge:
             return Drop(dropped_because(host.given_up))
         if host.budget.connecting is not None and self._is_connecting(host.budget):
             return Later(now + CONNECTING_LOOK_S, is_for_host=True)
-        if self._parts.excludes_queued and self._parts.rules.scope.excludes(entry.url):
+        if self._is_excluded(entry):
             return _EXCLUDED
         row = KINDS[entry.kind]
         for admits in self._plugins.admit:
@@ -82,5 +95,5 @@ class Judge:
         return _HELD_BACK if host.fetched + host.pages >= limit else GO
 
     def _is_connecting(self, budget: Budget) -> bool:
-        is_paced = self._parts.politeness.settings_of(budget.key).enabled
+        is_paced = self._politeness.settings_of(budget.key).enabled
         return is_paced and budget.is_connecting

@@ -15,96 +15,120 @@ from mannerly.politeness.retry import GiveUp
 if TYPE_CHECKING:
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Fetched, Now, PageRecord
+    from mannerly.crawler.settings import CrawlSettings
     from mannerly.politeness.model import Outcome
     from mannerly.politeness.retry import Retry
 
-    from .parts import Parts
+    from .contacts import Contacts
+    from .given_up import GivenUpHosts
+    from .pending import Pending
+    from .plugin import Plugins
 
 
-def report(
-    flight: InFlight, answer: Fetched, parts: Parts, now: Now
-) -> tuple[Outcome, Retry | GiveUp | None]:
-    """Tell the politeness core; return what it makes of the answer, and of a retry."""
-    politeness, permit, item, host = parts.politeness, flight.permit, flight.item, flight.host
-    error = answer.error
-    mono, wall = now
-    if isinstance(error, LocalError):
-        # What was sent and then failed here, and what a stale connection took, may have been read.
-        was_sent = flight.stage is Stage.SENT or error is LocalError.STALE_CONNECTION
-        politeness.cancel(permit, now=mono, was_sent=was_sent)
-        parts.addresses.cancel(permit, now=mono, was_sent=was_sent)
-        return NEUTRAL, None
-    latency_s = answer.latency_s or answer.total_s
-    response = Response(
-        answer.status,
-        latency_s,
-        answer.headers,
-        error,
-        len(answer.body),
-        wall,
-        url=item.url,
-        body_digest=answer.digest,
-    )
-    if parts.settings.warm and cache_state(answer.headers) is CacheState.HIT:
-        response = response._replace(is_from_cache=True)
-    outcome = politeness.report(permit, response, now=mono)
-    traffic = parts.pending.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
-    traffic[0] += 1
-    traffic[1] += outcome is THROTTLE
-    parts.addresses.report(permit, response, now=mono)
-    if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
-        assert host.budget is not None, "a host that was asked is known"
-        host.budget.refused(answer.headers, mono, wall)
-    if outcome is THROTTLE or outcome is OVERLOAD:
-        # What a crash must not forget: it is committed before anything else happens.
-        parts.pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
-    if parts.refusals and outcome is not THROTTLE and isinstance(item, Entry):
-        parts.refusals.pop(item.seq, None)
-    if outcome is THROTTLE:  # of every kind of request, as the server's log has them
-        parts.records.count(host, now, refused=1)
-    if outcome is OK or not isinstance(item, Entry):
-        return outcome, None
-    parts.given_up.follow(parts, now)
-    is_final = outcome is NEUTRAL and (
-        response.status not in permit.host.retry_policy.retry_statuses
-    )
-    if is_final or host.given_up is not None:
-        return outcome, None
-    attempt = item.attempts + 1
-    refusals = 1
-    if outcome is THROTTLE and permit.host.retry_policy.refusal_retries is not None:
-        refusals = parts.refusals[item.seq] = parts.refusals.get(item.seq, 0) + 1
-    decision = politeness.retry(
-        permit, response, outcome, attempt=attempt, now=mono, refusals=refusals
-    )
-    if isinstance(decision, GiveUp):
-        parts.refusals.pop(item.seq, None)
-    return outcome, decision
+class Lessons:
+    """The lessons that one shard draws from its answers."""
 
+    def __init__(
+        self,
+        contacts: Contacts,
+        given_up: GivenUpHosts,
+        plugins: Plugins,
+        pending: Pending,
+        settings: CrawlSettings,
+    ) -> None:
+        self._politeness, self._addresses = contacts.politeness, contacts.addresses
+        self._records = contacts.records
+        self._given_up = given_up
+        self._plugins = plugins
+        self._pending = pending
+        self._refusals: dict[int, int] = {}  # by seq, with `refusal_retries` only
+        self._failure_limit = settings.host_failure_limit
+        self._knows_caches = settings.warm  # an answer of a cache says nothing about the site
 
-def count(
-    flight: InFlight, entry: Entry, record: PageRecord, outcome: Outcome, parts: Parts, now: Now
-) -> None:
-    """Count a page for its host; a host that fails too often in a row is given up.
+    def report(
+        self, flight: InFlight, answer: Fetched, now: Now
+    ) -> tuple[Outcome, Retry | GiveUp | None]:
+        """Tell the politeness core; return what it makes of the answer, and of a retry."""
+        politeness, permit, item, host = self._politeness, flight.permit, flight.item, flight.host
+        error = answer.error
+        mono, wall = now
+        if isinstance(error, LocalError):
+            # What was sent and then failed here, or was lost with a stale connection, may have been
+            # read.
+            was_sent = flight.stage is Stage.SENT or error is LocalError.STALE_CONNECTION
+            politeness.cancel(permit, now=mono, was_sent=was_sent)
+            self._addresses.cancel(permit, now=mono, was_sent=was_sent)
+            return NEUTRAL, None
+        latency_s = answer.latency_s or answer.total_s
+        response = Response(
+            answer.status,
+            latency_s,
+            answer.headers,
+            error,
+            len(answer.body),
+            wall,
+            url=item.url,
+            body_digest=answer.digest,
+        )
+        if self._knows_caches and cache_state(answer.headers) is CacheState.HIT:
+            response = response._replace(is_from_cache=True)
+        outcome = politeness.report(permit, response, now=mono)
+        traffic = self._pending.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
+        traffic[0] += 1
+        traffic[1] += outcome is THROTTLE
+        self._addresses.report(permit, response, now=mono)
+        if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
+            assert host.budget is not None, "a host that was asked is known"
+            host.budget.refused(answer.headers, mono, wall)
+        if outcome is THROTTLE or outcome is OVERLOAD:
+            # What a crash must not forget: it is committed before anything else happens.
+            self._pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
+        if self._refusals and outcome is not THROTTLE and isinstance(item, Entry):
+            self._refusals.pop(item.seq, None)
+        if outcome is THROTTLE:  # of every kind of request, as the server's log has them
+            self._records.count(host, now, refused=1)
+        if outcome is OK or not isinstance(item, Entry):
+            return outcome, None
+        self._given_up.follow(now)
+        is_final = outcome is NEUTRAL and (
+            response.status not in permit.host.retry_policy.retry_statuses
+        )
+        if is_final or host.given_up is not None:
+            return outcome, None
+        attempt = item.attempts + 1
+        refusals = 1
+        if outcome is THROTTLE and permit.host.retry_policy.refusal_retries is not None:
+            refusals = self._refusals[item.seq] = self._refusals.get(item.seq, 0) + 1
+        decision = politeness.retry(
+            permit, response, outcome, attempt=attempt, now=mono, refusals=refusals
+        )
+        if isinstance(decision, GiveUp):
+            self._refusals.pop(item.seq, None)
+        return outcome, decision
 
-    A page that has a record was counted when it was fetched first.
+    def count(
+        self, flight: InFlight, entry: Entry, record: PageRecord, outcome: Outcome, now: Now
+    ) -> None:
+        """Count a page for its host; a host that fails too often in a row is given up.
 
-    Pages are counted as the store counts them. Whether the host is in trouble is for the outcome to
-    say: a page that was not read has failed, but that says nothing about its host.
-    """
-    host, has_failed = flight.host, is_failed(record, entry.kind)
-    is_failure = outcome is OVERLOAD or outcome is THROTTLE
-    if host.budget is None:  # its page was with the program for so long
-        parts.given_up.recall(host.name, parts, now)
-    is_new = not parts.plugins.was_counted(entry)
-    parts.records.count(
-        host,
-        now,
-        fetched=is_new and not has_failed,
-        failed=is_new and has_failed,
-        is_failure=is_failure,
-    )
-    if is_failure:
-        failures = 0 if host.counts is None else host.counts.failures_in_a_row
-        if failures >= parts.settings.host_failure_limit:
-            parts.given_up.give_up(host.name, f"{failures} failures in a row", parts, now)
+        A page that has a record was counted when it was fetched first.
+
+        Pages are counted as the store counts them. Whether the host is in trouble is for the
+        outcome to say: a page that was not read has failed, but that says nothing about its host.
+        """
+        host, has_failed = flight.host, is_failed(record, entry.kind)
+        is_failure = outcome is OVERLOAD or outcome is THROTTLE
+        if host.budget is None:  # its page was with the program for so long
+            self._given_up.recall(host.name, now)
+        is_new = not self._plugins.was_counted(entry)
+        self._records.count(
+            host,
+            now,
+            fetched=is_new and not has_failed,
+            failed=is_new and has_failed,
+            is_failure=is_failure,
+        )
+        if is_failure:
+            failures = 0 if host.counts is None else host.counts.failures_in_a_row
+            if failures >= self._failure_limit:
+                self._given_up.give_up(host.name, f"{failures} failures in a row", now)

@@ -18,9 +18,10 @@ from mannerly.politeness.model import NEVER
 if TYPE_CHECKING:
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Now
+    from mannerly.politeness import Politeness
     from mannerly.politeness.model import Instant
 
-    from .parts import Parts
+    from .contacts import Contacts
 
 BUSIEST = 20  # hosts that are described for the length of their queue
 SOONEST = 4  # hosts that are described because they come back first
@@ -33,30 +34,33 @@ HOSTS_A_SECOND = 4_000  # that are looked at
 class HostLooks:
     """Says when the next look at the hosts is due, and takes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, contacts: Contacts) -> None:
+        self._number = number
+        self._contacts = contacts
         self._next: Instant = NEVER
 
-    def take(self, parts: Parts, now: Now) -> HostsSeen | None:
+    def take(self, now: Now) -> HostsSeen | None:
         """Return what is seen of the hosts; None if the next look is not due yet."""
         if now.mono < self._next:
             return None
-        queues = parts.hosts.scheduled
+        contacts = self._contacts
+        queues = contacts.hosts.scheduled
         self._next = now.mono + max(LOOK_S, len(queues) / HOSTS_A_SECOND)
         chosen = nlargest(BUSIEST, queues, key=_queued)
         if queues:
-            chosen.append(max(queues, key=lambda queue: _needs_s(queue, parts)))
+            chosen.append(max(queues, key=lambda queue: _needs_s(queue, contacts.politeness)))
         waiting = [
             queue
             for queue in queues
             if queue.reason is not None and status_of(queue.reason) in BACK
         ]
         chosen += nsmallest(SOONEST, waiting, key=lambda queue: queue.due or inf)
-        retrying = parts.frontier.retrying()
+        retrying = contacts.frontier.retrying()
         soonest = nsmallest(SOONEST, retrying, key=lambda host: retrying[host][1])
         hosts = dict.fromkeys([*(queue.name for queue in chosen), *soonest])
         retries = {host: retrying[host][0] if host in retrying else 0 for host in hosts}
-        seen = tuple(_view(host, count, parts, now) for host, count in retries.items())
-        return HostsSeen(parts.number, now.mono, seen)
+        seen = tuple(_view(host, count, contacts, now) for host, count in retries.items())
+        return HostsSeen(self._number, now.mono, seen)
 
 
 class NextWaits:
@@ -66,45 +70,46 @@ class NextWaits:
     the one before: it is asked for every request, and telling takes 3 µs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, contacts: Contacts) -> None:
+        self._politeness, self._frontier = contacts.politeness, contacts.frontier
         self._untold = SHORT_ONES - 1  # so that the first one is told
         self._stands_for = 1
 
-    def after(self, host: str, parts: Parts, now: Instant) -> HostWaits | None:
+    def after(self, host: str, now: Instant) -> HostWaits | None:
         """Return the wait, if it is to be told."""
-        wait_s, times = parts.politeness.not_before(host) - now, 1
+        wait_s, times = self._politeness.not_before(host) - now, 1
         if wait_s < WORTH_TELLING_S:
             self._untold += 1
             if self._untold < SHORT_ONES or wait_s <= 0.0:
                 return None
             times, self._stands_for, self._untold = self._stands_for, SHORT_ONES, 0
-        item = parts.frontier.first_of(host, by=now + wait_s)
+        item = self._frontier.first_of(host, by=now + wait_s)
         if item is None:
             return None
-        return HostWaits(host, item.url, wait_s, parts.politeness.wait_reason(host), times)
+        return HostWaits(host, item.url, wait_s, self._politeness.wait_reason(host), times)
 
 
 def _queued(queue: Host) -> int:
     return queue.queued
 
 
-def _needs_s(queue: Host, parts: Parts) -> float:
+def _needs_s(queue: Host, politeness: Politeness) -> float:
     """Return how long a queue takes at its host's pace, or at the first one.
 
     The core has no state of a host that was not asked yet, and would parse its name each time.
     """
     if queue.budget is not None:
-        return _queued(queue) * parts.politeness.delay_s(queue.name)
-    return _queued(queue) * parts.politeness.settings.start_delay_s
+        return _queued(queue) * politeness.delay_s(queue.name)
+    return _queued(queue) * politeness.settings.start_delay_s
 
 
-def _view(host: str, retries: int, parts: Parts, now: Now) -> HostView:
-    known = parts.hosts.get(host)
+def _view(host: str, retries: int, contacts: Contacts, now: Now) -> HostView:
+    known = contacts.hosts.get(host)
     under_way = 0 if known is None else known.pages
     if known is not None and known.sitemaps is not None:
         under_way += known.sitemaps.under_way
     return view_of(
-        parts.records.record(host, now),
+        contacts.records.record(host, now),
         (0 if known is None else known.urls) + retries + under_way,
         now=now.wall,
         is_paused=known is not None and known.is_paused,

@@ -3,6 +3,12 @@
 The gate (`robots.gate`) decides what is known and what an answer means. Here its requests go to the
 frontier, its records into the batch, its delays to the politeness core, and hosts are woken.
 A redirect to a host of another shard is followed by that shard (`foreign`).
+
+Some hosts do not answer, not even for this file. While there is anything else to do, such a host is
+asked again after a minute, then after two: it may be restarting. When nothing else is left in the
+shard, waiting would only keep the crawl from ending: the host is asked `TRIES` times in all, as
+soon as its pace allows, and then given up with the cause. So the crawl of a misspelled host ends
+within seconds, and says that its name was not found.
 """
 
 from __future__ import annotations
@@ -10,45 +16,215 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.events import RobotsAnswered
-from mannerly.crawler.model import Fetched, Request, RobotsRequest
-from mannerly.crawler.robots.gate import request_for
+from mannerly.crawler.model import Fetched, LocalError, Request, RobotsRequest
+from mannerly.crawler.robots.gate import (
+    DEFAULT_MEMORY_BYTES,
+    UNREACHABLE,
+    RobotsGate,
+    request_for,
+)
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness.model import ErrorKind
 
-from . import sitemaps, unreachable
+from .foreign import ForeignRobots
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.model import Need
+    from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.host.host import Host
+    from mannerly.crawler.host.hosts import Hosts
     from mannerly.crawler.model import Now, RobotsRecord
     from mannerly.crawler.robots.gate import Learned
+    from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import ShardStore
 
-    from .parts import Parts
-
-
-def is_admitted(need: Need, parts: Parts, now: Now) -> bool:
-    """Return whether a host may be contacted now; if not, it is asked again when it may be."""
-    admitted_at = parts.admit(need.host, now)
-    if admitted_at > now.mono:
-        parts.frontier.wake(parts.hosts.get(need.host), now=now.mono, at=admitted_at)
-    return admitted_at <= now.mono
+    from .contacts import Contacts
+    from .given_up import GivenUpHosts
+    from .pending import Pending
+    from .routes import Routes
+    from .sitemaps import Lists
 
 
-def provide(need: Need, parts: Parts, now: Now) -> None:
-    """Bring a host's record and an origin's rules into memory, or ask for the rules."""
-    name, origin = need
-    robots, frontier = parts.robots, parts.frontier
-    host = parts.given_up.recall(name, parts, now)
-    if robots.needs(origin, now.mono):
-        # Rules that expired in memory are not loaded again: a record from a wall clock that was
-        # years ahead would never end.
-        record = None if origin in robots else parts.stored_robots(origin)[origin]
-        if record is not None and not _is_untried(record, host):
-            _obey(robots.load(record, now), parts, now)
-        if robots.needs(origin, now.mono) and host.given_up is None:
-            frontier.request(robots.request(origin), now=now.mono)
+TRIES = 3
+# Time-outs of this file have a limit of their own: --robots-timeout, not --timeout.
+TIMEOUTS = frozenset({"timeout", "first_byte_timeout", "body_timeout"})
+
+
+def gate_for(settings: CrawlSettings, sharding: Sharding, number: int) -> RobotsGate:
+    """Return the gate of a shard."""
+    return RobotsGate(
+        settings.agent_token,
+        unreachable="allow" if settings.robots_unreachable == "allow" else "disallow",
+        ignore=settings.ignore_robots,
+        patience_s=settings.robots_patience_s,
+        memory_bytes=sharding.share(DEFAULT_MEMORY_BYTES, number),
+    )
+
+
+class RobotsFiles:
+    """The robots.txt files of one shard: rules in memory, records in the batch and the store."""
+
+    def __init__(self, gate: RobotsGate, store: ShardStore, pending: Pending) -> None:
+        self.gate = gate
+        self._store = store
+        self._pending = pending
+
+    def stored(self, *origins: str) -> dict[str, RobotsRecord | None]:
+        """Return the latest record of each origin, one that is not committed yet included."""
+        fresh, stored = self._pending.batch.robots, self._store.robots
+        return {origin: fresh.get(origin) or stored(origin) for origin in origins}
+
+    def learned(self, record: RobotsRecord) -> None:
+        """Put a record into the batch."""
+        self._pending.batch.robots[record.origin] = record
+
+    def forget(self, host: str, *, only_failing: bool = False) -> None:
+        """Have the files of a host fetched again; `only_failing`: those that could not be read."""
+        for origin in (f"https://{host}", f"http://{host}"):
+            record = self.stored(origin)[origin] if only_failing else None
+            if not only_failing or (record is not None and record.failing_since):
+                self.gate.forget(origin)
+                self._pending.batch.robots.pop(origin, None)
+                self._store.forget_robots(origin)
+
+
+class Origins:
+    """The origins of one shard, and what is asked for and learned of them."""
+
+    def __init__(
+        self,
+        contacts: Contacts,
+        files: RobotsFiles,
+        given_up: GivenUpHosts,
+        routes: Routes,
+        lists: Lists | None,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._contacts = contacts
+        self._hosts, self._frontier = contacts.hosts, contacts.frontier
+        self._files, self._gate = files, files.gate
+        self._given_up = given_up
+        self._routes = routes
+        self._lists = lists  # None: sitemaps that a robots.txt names are not taken
+        self._emit = emit
+        self.foreign = ForeignRobots()
+
+    def is_admitted(self, need: Need, now: Now) -> bool:
+        """Return whether a host may be contacted now; if not, it is asked again when it may be."""
+        admitted_at = self._contacts.admit(need.host, now)
+        if admitted_at > now.mono:
+            self._frontier.wake(self._hosts.get(need.host), now=now.mono, at=admitted_at)
+        return admitted_at <= now.mono
+
+    def provide(self, need: Need, now: Now) -> None:
+        """Bring a host's record and an origin's rules into memory, or ask for the rules."""
+        name, origin = need
+        robots, frontier = self._gate, self._frontier
+        host = self._given_up.recall(name, now)
+        if robots.needs(origin, now.mono):
+            # Rules that expired in memory are not loaded again: a record from a wall clock that was
+            # years ahead would never end.
+            record = None if origin in robots else self._files.stored(origin)[origin]
+            if record is not None and not _is_untried(record, host):
+                self._obey(robots.load(record, now), now)
+            if robots.needs(origin, now.mono) and host.given_up is None:
+                frontier.request(robots.request(origin), now=now.mono)
+                return
+        frontier.wake(host, now=now.mono)
+
+    def answered(self, request: RobotsRequest, answer: Fetched, now: Now) -> None:
+        """Learn from an answer, or follow its redirect with a slot of the other host."""
+        self._emit(RobotsAnswered(request, answer.status))
+        learn(request, answer, self._hosts)
+        for origin in request.origins[1:]:
+            # This answer is that origin's own robots.txt, too: its queued request is not needed.
+            own = request_for(origin)
+            if self._frontier.unrequest(own):
+                self._gate.withdrawn(own)
+                self._frontier.wake(self._hosts.get(own.host), now=now.mono)
+        stored = self._files.stored(*request.origins)
+        follows = self._gate.answered(request, answer, stored, now)
+        if isinstance(follows, RobotsRequest):
+            self.follow(follows, now)
             return
-    frontier.wake(host, now=now.mono)
+        self._learn(follows, now)
+        if not follows:  # it failed on our side for the moment: its pages are judged again
+            host = self._hosts.get(host_key_of(request.origin + "/"))
+            self._frontier.wake(host, now=now.mono)
+
+    def follow(self, request: RobotsRequest, now: Now) -> None:
+        """Send the next hop of a redirect, or have it sent by the shard that owns its host."""
+        if not self._routes.owns(request.host):
+            self.foreign.ask(request, now)
+            return
+        if self._given_up.recall(request.host, now).given_up is None:
+            self._frontier.request(request, now=now.mono)
+        else:
+            self.give_up(request, now)
+
+    def found_elsewhere(self, record: RobotsRecord, now: Now) -> None:
+        """Take over a robots.txt that another shard has fetched for an origin of this one."""
+        self.foreign.answered(record.origin)
+        if record.origin in self._gate.fetching:
+            self._gate.withdrawn(request_for(record.origin))
+            self._learn([self._gate.load(record, now)], now)
+
+    def give_up_overdue(self, now: Now) -> None:
+        """Learn that no other shard has answered: the file is unreachable for the moment."""
+        for request in self.foreign.take_overdue(now):
+            if request.origin in self._gate.fetching:
+                asked = Request(request.url, "", 0.0)
+                self.answered(request, Fetched(asked, error=ErrorKind.TIMEOUT), now)
+
+    def give_up(self, request: RobotsRequest, now: Now) -> None:
+        """A request cannot be sent: its origin's pages must not wait for it."""
+        stored = self._files.stored(*request.origins)
+        self._learn(self._gate.give_up(request, stored, now), now)
+
+    def _learn(self, result: list[Learned], now: Now) -> None:
+        """Keep rules, obey them, and let the pages go that waited for them."""
+        for learned in result:
+            self._files.learned(learned.record)
+            if self._routes.owns(learned.host):  # else another shard finds it in the store
+                self._obey(learned, now)
+            if learned.sitemaps and self._lists is not None:
+                self._lists.named(learned.origin + "/robots.txt", learned.sitemaps)
+            host = self._hosts.get(learned.host)
+            self._frontier.wake(host, now=now.mono)
+            self._hosts.touch([] if host is None else [host])
+
+    def _obey(self, learned: Learned, now: Now) -> None:
+        if learned.record.failing_since and learned.record.body is None:
+            return  # a file that cannot be read says nothing: a delay that was known before holds
+        delay_s = learned.crawl_delay_s
+        self._contacts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
+        budget = self._hosts.budget(self._hosts.key(learned.host))
+        budget.robots(delay_s, is_grouped=self._hosts.is_grouped)
+
+    def press(self, names: list[str], now: Now) -> None:
+        """Nothing else than these hosts is left: ask the silent ones again, or give them up.
+
+        If one of them has answered, the others are waited for.
+        """
+        queued = [self._hosts.get(name) for name in names]
+        silent = [host for host in queued if host is not None and host.silence is not None]
+        if len(silent) < len(queued):
+            return
+        for host in silent:
+            silence = host.silence
+            if silence is None or host.is_paused:
+                continue
+            if self._gate.has_rules(silence.origin):
+                self._hosts.answered(host)  # an older copy, or none is needed: its pages answer
+            elif silence.tries >= TRIES:
+                self._hosts.answered(host)
+                self._given_up.give_up(host.name, silence.cause, now)
+            else:
+                self._gate.expire(silence.origin, now.mono)
+                self._frontier.wake(host, now=now.mono)
 
 
 def _is_untried(record: RobotsRecord, host: Host) -> bool:
@@ -56,77 +232,20 @@ def _is_untried(record: RobotsRecord, host: Host) -> bool:
     return record.status is None and record.body is None and host.silence is None
 
 
-def answered(request: RobotsRequest, answer: Fetched, parts: Parts, now: Now) -> None:
-    """Learn from an answer, or follow its redirect with a slot of the other host."""
-    parts.emit(RobotsAnswered(request, answer.status))
-    unreachable.learn(request, answer, parts.hosts)
-    for origin in request.origins[1:]:
-        # This answer is that origin's own robots.txt, too: its queued request is not needed.
-        own = request_for(origin)
-        if parts.frontier.unrequest(own):
-            parts.robots.withdrawn(own)
-            parts.frontier.wake(parts.hosts.get(own.host), now=now.mono)
-    stored = parts.stored_robots(*request.origins)
-    follows = parts.robots.answered(request, answer, stored, now)
-    if isinstance(follows, RobotsRequest):
-        follow(follows, parts, now)
-        return
-    _learn(follows, parts, now)
-    if not follows:  # it failed on our side for the moment: its pages are judged again
-        host = parts.hosts.get(host_key_of(request.origin + "/"))
-        parts.frontier.wake(host, now=now.mono)
+def learn(request: RobotsRequest, answer: Fetched, hosts: Hosts) -> None:
+    """Note whether a host has answered a request for its robots.txt."""
+    host = hosts.get(request.host)
+    if host is None or host.budget is None:
+        return  # it is of another shard
+    if answer.error is None:
+        hosts.answered(host)
+    elif request.hops == 0 and not isinstance(answer.error, LocalError):
+        cause = answer.detail or answer.error.value
+        hosts.fell_silent(host, request.origin, "robots_timeout" if cause in TIMEOUTS else cause)
 
 
-def follow(request: RobotsRequest, parts: Parts, now: Now) -> None:
-    """Send the next hop of a redirect, or have it sent by the shard that owns its host."""
-    if not parts.routes.owns(request.host):
-        parts.foreign.ask(request, now)
-        return
-    if parts.given_up.recall(request.host, parts, now).given_up is None:
-        parts.frontier.request(request, now=now.mono)
-    else:
-        give_up(request, parts, now)
-
-
-def found_elsewhere(record: RobotsRecord, parts: Parts, now: Now) -> None:
-    """Take over a robots.txt that another shard has fetched for an origin of this one."""
-    parts.foreign.answered(record.origin)
-    if record.origin in parts.robots.fetching:
-        parts.robots.withdrawn(request_for(record.origin))
-        _learn([parts.robots.load(record, now)], parts, now)
-
-
-def give_up_overdue(parts: Parts, now: Now) -> None:
-    """Learn that no other shard has answered: the file is unreachable for the moment."""
-    for request in parts.foreign.take_overdue(now):
-        if request.origin in parts.robots.fetching:
-            asked = Request(request.url, "", 0.0)
-            answered(request, Fetched(asked, error=ErrorKind.TIMEOUT), parts, now)
-
-
-def give_up(request: RobotsRequest, parts: Parts, now: Now) -> None:
-    """A request cannot be sent: its origin's pages must not wait for it."""
-    stored = parts.stored_robots(*request.origins)
-    _learn(parts.robots.give_up(request, stored, now), parts, now)
-
-
-def _learn(result: list[Learned], parts: Parts, now: Now) -> None:
-    """Keep rules, obey them, and let the pages go that waited for them."""
-    for learned in result:
-        parts.pending.batch.robots[learned.origin] = learned.record
-        if parts.routes.owns(learned.host):  # else another shard finds it in the store
-            _obey(learned, parts, now)
-        if learned.sitemaps and parts.settings.seeding in ("sitemap", "all"):
-            sitemaps.listed(learned.origin + "/robots.txt", learned.sitemaps, parts)
-        host = parts.hosts.get(learned.host)
-        parts.frontier.wake(host, now=now.mono)
-        parts.hosts.touch([] if host is None else [host])
-
-
-def _obey(learned: Learned, parts: Parts, now: Now) -> None:
-    if learned.record.failing_since and learned.record.body is None:
-        return  # a file that cannot be read says nothing: a delay that was known before holds
-    delay_s = learned.crawl_delay_s
-    parts.politeness.robots(learned.host, crawl_delay_s=delay_s, now=now.mono)
-    budget = parts.hosts.budget(parts.hosts.key(learned.host))
-    budget.robots(delay_s, is_grouped=parts.hosts.is_grouped)
+def because(host: Host | None, reason: str) -> str:
+    """Return a reason for which a URL is dropped, with the cause if its robots.txt is that."""
+    if host is None or host.silence is None or reason != UNREACHABLE:
+        return reason
+    return f"{reason}: {host.silence.cause}"

@@ -13,8 +13,9 @@ from mannerly.politeness.model import ErrorKind
 if TYPE_CHECKING:
     from mannerly.crawler.model import Entry, Now
     from mannerly.crawler.page.record import Harvest
+    from mannerly.crawler.store.base import ShardStore
 
-    from .parts import Parts
+    from .routes import Routes
 
 DEATHS = 2  # processes that a page may take down before it is not parsed any more
 
@@ -55,7 +56,8 @@ def credible(answer: Fetched) -> Fetched:
 def harvest_safely(
     entry: Entry,
     answer: Fetched,
-    parts: Parts,
+    store: ShardStore,
+    routes: Routes,
     now: Now,
     work: object = None,
     failure: str | None = None,
@@ -65,18 +67,17 @@ def harvest_safely(
     Raises:
         MemoryError: there is no memory for it now, which says nothing about the page.
     """
-    store = parts.store
     if store.suspects and store.suspects.get(entry.seq, 0) >= DEATHS:
         return unreadable(entry, answer, now.wall, error=CRASHED)
     store.parsing(entry.seq)
     try:
-        found = harvest(entry, answer, parts.rules, parts.routes.recent, now.wall, work)
+        found = harvest(entry, answer, routes.rules, routes.recent, now.wall, work)
     except MemoryError:
         store.parsing(0)
-        parts.rules.hrefs.clear()  # its links count as passed on, and are not: it is read again
+        routes.rules.hrefs.clear()  # its links count as passed on, and are not: it is read again
         raise
     except Exception:  # noqa: BLE001 - whatever it is, it would come again with every resume
-        parts.rules.hrefs.clear()
+        routes.rules.hrefs.clear()
         found = unreadable(entry, answer, now.wall)
     store.parsing(0)
     if failure is not None:

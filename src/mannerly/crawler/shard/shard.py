@@ -27,24 +27,30 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler import events as told
 from mannerly.crawler.events import Events, Watched
+from mannerly.crawler.host.inflight import Flights
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, Fetched, LocalError, Request, RobotsRequest
 from mannerly.crawler.store.base import StoreError
+from mannerly.politeness.events import Retired
 from mannerly.politeness.model import THROTTLE
 
-from . import lessons, orders, origins, sitemaps
+from . import origins
+from .contacts import Contacts
 from .follows import Abandoned, Again, FollowContext, LearnRules, Read, starved, what_follows
-from .given_up import dropped_because
+from .given_up import GivenUpHosts, dropped_because
 from .interfaces import PageReading, PageResult
 from .judge import Judge
+from .lessons import Lessons
 from .looks import HostLooks, NextWaits
-from .parts import make_parts
-from .plugin import Elsewhere
+from .orders import HostControl, Orders
+from .origins import Origins, RobotsFiles, gate_for
+from .pending import Pending
+from .plugin import Elsewhere, Plugins
 from .reading import credible, harvest_safely
 from .remaining import Remaining
 from .requests import RequestMaker
-from .unreachable import because
-from .upkeep import upkeep
+from .routes import Routes
+from .sitemaps import Lists, SitemapQuota
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
@@ -57,13 +63,14 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Batch, Committed, ShardStore
     from mannerly.hosts.leases import Leases
+    from mannerly.politeness.events import Event as PolitenessEvent
     from mannerly.politeness.model import Instant, Outcome
 
     from .interfaces import Consumer, PageReader
-    from .plugin import Plugins
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 RECEIVE = 2000  # links of other shards taken over per tick
+ADMIT = 10_000  # URLs of the waiting room let in per tick
 
 _SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
 
@@ -97,27 +104,52 @@ class Shard:
         self.number = number
         self.store = store
         self.received = 0  # links that other shards sent
-        self._emit = (events or Events()).emit
-        self.parts = parts = make_parts(
-            number,
+        self._emit = emit = (events or Events()).emit
+        self._settings = settings
+        self._plugins = plugins = plugins or Plugins()
+        self.pending = pending = Pending()
+        self.gate = gate = gate_for(settings, sharding, number)
+        self._contacts = contacts = Contacts(
             store,
+            number,
             sharding,
             settings,
-            rules,
-            self._emit,
+            gate,
+            rules.has_seed_on,
+            self._heard,
             is_resumed=is_resumed,
             boot=boot,
             leases=leases,
-            plugins=plugins,
         )
-        self._plugins = plugins = parts.plugins
-        self.frontier, self.flights = parts.frontier, parts.flights
-        self.politeness, self._settings = parts.politeness, settings
-        self.left = Remaining(parts)
-        self.judge = Judge(parts)
-        self._request = RequestMaker(settings, parts.flights, plugins)
-        self._looks = HostLooks() if watched is not Watched.NO else None
-        self._waits = NextWaits() if watched is Watched.CLOSELY else None
+        self.frontier, self.politeness = contacts.frontier, contacts.politeness
+        self.hosts, self.records, self.shared = contacts.hosts, contacts.records, contacts.shared
+        self.flights = Flights(number, self.hosts)
+        self._robots_limit = sharding.share(settings.robots_limit, number)
+        self.routes = routes = Routes(number, sharding, rules, self.hosts, pending, emit)
+        quota = SitemapQuota(self.hosts, settings.max_sitemaps)
+        self._lists = lists = Lists(self.hosts, quota, routes, self.flights, plugins, pending, emit)
+        files = RobotsFiles(gate, store, pending)
+        self.given_up = given_up = GivenUpHosts(contacts, files, store, pending, emit)
+        takes_lists = settings.seeding in ("sitemap", "all")
+        self.origins = Origins(
+            contacts, files, given_up, routes, lists if takes_lists else None, emit
+        )
+        self._orders = Orders(
+            HostControl(contacts, given_up, files, pending),
+            given_up,
+            self.origins,
+            routes,
+            plugins,
+            store,
+            pending,
+            settings,
+        )
+        self._lessons = Lessons(contacts, given_up, plugins, pending, settings)
+        self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
+        self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host)
+        self._request = RequestMaker(settings, self.flights, plugins)
+        self._looks = HostLooks(number, contacts) if watched is not Watched.NO else None
+        self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
         self._consumer = consumer
         self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
@@ -130,7 +162,7 @@ class Shard:
 
     def offer(self, candidates: list[Candidate]) -> None:
         """Take in seeds; those of other shards are passed on."""
-        self.parts.routes.all(self.parts.wanted(candidates), self.parts.pending.batch)
+        self.routes.seeds(candidates)
 
     def start_due(self, now: Now, room: int) -> list[Request]:
         """Return up to `room` requests that may be sent now; each has its permit."""
@@ -140,18 +172,18 @@ class Shard:
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
-                self._drop(entry, because(self.parts.hosts.get(entry.host), reason))
+                self._drop(entry, origins.because(self.hosts.get(entry.host), reason))
             for flight in taken.starts:
                 if flight.host.budget is None:  # forgotten while it waited for its robots.txt
-                    self.parts.given_up.recall(flight.item.host, self.parts, now)
+                    self.given_up.recall(flight.item.host, now)
                 requests.append(self._request(flight))
             if not taken.unknown and not taken.refills:
                 break
-            needs = [each for each in taken.unknown if origins.is_admitted(each, self.parts, now)]
-            if needs and self.parts.shared is not None:
-                self.parts.shared.claim([need.host for need in needs], now)
+            needs = [each for each in taken.unknown if self.origins.is_admitted(each, now)]
+            if needs and self.shared is not None:
+                self.shared.claim([need.host for need in needs], now)
             for need in needs:
-                origins.provide(need, self.parts, now)
+                self.origins.provide(need, now)
             for wanted in taken.refills:
                 entries = self.store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
                 frontier.refill(wanted, entries, now=now.mono)
@@ -163,7 +195,7 @@ class Shard:
 
     @property
     def _robots_room(self) -> int:
-        return self.parts.robots_limit - self.flights.robots
+        return self._robots_limit - self.flights.robots
 
     # ------------------------------------------------------------------ answers
 
@@ -171,10 +203,10 @@ class Shard:
         """Return whether a request may be sent now that a connection to its address is open."""
         if instant >= self.store.sure_until:
             return False  # another process may be the owner: this one may have been stopped
-        host, permit, shared = flight.item.host, flight.permit, self.parts.shared
+        host, permit, shared = flight.item.host, flight.permit, self.shared
         if shared is not None and instant >= shared.sure_until:
             return False
-        may_leave = self.parts.addresses.may_leave(host, address, permit, now=instant)
+        may_leave = self._contacts.addresses.may_leave(host, address, permit, now=instant)
         return may_leave and self.politeness.may_leave(permit, now=instant)
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
@@ -182,11 +214,11 @@ class Shard:
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
         host = flight.host
-        self.parts.records.sent(host)
+        self.records.sent(host)
         assert host.budget is not None, "a host that is asked is known"
         self._emit(host.budget.sent(host.name, flight.permit, instant))
         if self._waits is not None:
-            wait = self._waits.after(host.name, self.parts, instant)
+            wait = self._waits.after(host.name, instant)
             if wait is not None:
                 self._emit(wait)
 
@@ -194,7 +226,7 @@ class Shard:
         """Learn from an answer, then do what follows; return whether a page got no record."""
         answer = credible(answer)
         self.flights.answered(flight)
-        outcome, retry = lessons.report(flight, answer, self.parts, now)
+        outcome, retry = self._lessons.report(flight, answer, now)
         item = flight.item
         given_up = flight.host.given_up if outcome is THROTTLE else None
         lacked = 0 if answer.error is None else self._lacks(item, answer.error)
@@ -209,7 +241,7 @@ class Shard:
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
-            origins.answered(follows.request, answer, self.parts, now)
+            self.origins.answered(follows.request, answer, now)
         elif isinstance(follows, Abandoned):
             assert isinstance(item, Entry)
             self.flights.end(flight)
@@ -234,32 +266,30 @@ class Shard:
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
         """A page and what it brought belong together: one entry of the next commit."""
-        entry, parts = flight.item, self.parts
+        entry = flight.item
         assert isinstance(entry, Entry)
         outcome, latency_s, found, is_local, exchange = result
         if not KINDS[entry.kind].is_page:
-            candidates = sitemaps.settled(flight, found, parts)
-            parts.lists.add(flight, entry, found._replace(found=candidates), exchange)
-            parts.lists.settle(parts)
+            self._lists.add(flight, found, exchange)
             return
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
         record, candidates, passed_over, _, _, is_unchanged, _, _ = found
-        parts.pending.batch.pages.append((entry, record))
+        self.pending.batch.pages.append((entry, record))
         for settle in self._plugins.settle:
-            settle(entry, found, exchange, parts.pending)
-        if candidates or entry.host in parts.shares:
-            parts.pass_on(entry, record, candidates)
+            settle(entry, found, exchange, self.pending)
+        if candidates or entry.host in self.routes.shares:
+            self.routes.of_page(entry, record, candidates)
         self._emit(
             told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
         )
-        lessons.count(flight, entry, record, outcome, parts, now)
+        self._lessons.count(flight, entry, record, outcome, now)
         self._wake_held_back(flight.host, entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
-        self.parts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
+        self._contacts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
     def _harvest(
@@ -275,7 +305,7 @@ class Shard:
         entry = flight.item
         assert isinstance(entry, Entry)
         try:
-            found = harvest_safely(entry, answer, self.parts, now, work, failure)
+            found = harvest_safely(entry, answer, self.store, self.routes, now, work, failure)
         except MemoryError:
             follows = starved(entry, now, self._lacks(entry, LocalError.NO_MEMORY))
             if isinstance(follows, Again):
@@ -283,7 +313,7 @@ class Shard:
                 return self._put_back(flight, follows, now)
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
-            found = harvest_safely(entry, answer, self.parts, now, None, failure)
+            found = harvest_safely(entry, answer, self.store, self.routes, now, None, failure)
         reading = PageReading(flight, answer, outcome, is_local=failure is not None)
         self._complete(reading, found, now)
         return False
@@ -320,7 +350,7 @@ class Shard:
         """Ask for an entry again later; return whether it is a page."""
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
-        self.parts.records.put_back(flight.host, again.due)
+        self.records.put_back(flight.host, again.due)
         self._wake_held_back(flight.host, again.entry, now)
         return KINDS[again.entry.kind].is_page
 
@@ -333,7 +363,7 @@ class Shard:
             self.settle(flight, result, now)
 
     def _drop(self, entry: Entry, reason: str) -> None:
-        self.parts.pending.batch.dropped.append((entry, reason))
+        self.pending.batch.dropped.append((entry, reason))
         self._emit(told.UrlsDropped(reason, 1))
 
     def _wake_held_back(self, host: Host, entry: Entry, now: Now) -> None:
@@ -355,7 +385,7 @@ class Shard:
     def give_up_hopeless(self, now: Now) -> None:
         """Give up the hosts that are left, if there are no others."""
         if self.is_hopeless(now):
-            self.parts.given_up.give_up_waiting(self.parts, now)
+            self.given_up.give_up_waiting(now)
 
     def commit(self, now: Now) -> None:
         """Make everything so far durable, in one transaction."""
@@ -365,15 +395,15 @@ class Shard:
 
     def to_commit(self, now: Now) -> Batch:
         """Return everything so far; `committed` is told what came of its commit."""
-        batch = self.parts.pending.batch
-        batch.hosts = self.parts.records.changes(now)
+        batch = self.pending.batch
+        batch.hosts = self.records.changes(now)
         for flush in self._plugins.flush:
             flush(batch)
         return batch
 
     def committed(self, committed: Committed, now: Now) -> None:
         """Go on: the batch is durable."""
-        pending, frontier, shared = self.parts.pending, self.frontier, self.parts.shared
+        pending, frontier, shared = self.pending, self.frontier, self.shared
         if shared is not None:
             shared.is_urgent |= pending.is_urgent
             shared.flush(now)
@@ -383,46 +413,71 @@ class Shard:
         self.flights.committed()
         frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
         self._found(committed.new, now)
-        self.parts.records.committed()
-        self.parts.lists.settle(self.parts)
+        self.records.committed()
+        self._lists.settle()
 
     def tick(self, now: Now, received: Committed | None = None) -> None:
         """Do what need not happen at once: links of other shards, given-up hosts, measurements.
 
         `received`: links of other shards, if they were passed on already (`Fleet.pass_links`).
         """
-        parts = self.parts
         for record in self.store.reminders():
-            parts.records.remind(parts.given_up.recall(record.host, parts, now), record, now)
-        if received is None and parts.routes.leads_elsewhere:
+            self.records.remind(self.given_up.recall(record.host, now), record, now)
+        if received is None and self.routes.leads_elsewhere:
             received = self.store.pass_links(RECEIVE)
         if received is not None:
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)
-        upkeep(parts, now)
-        self._emit(parts.measured(now))
-        seen = None if self._looks is None else self._looks.take(parts, now)
+        self._upkeep(now)
+        self._emit(self.left.measured(now))
+        seen = None if self._looks is None else self._looks.take(now)
         if seen is not None:
             self._emit(seen)
 
+    def _upkeep(self, now: Now) -> None:
+        """Let URLs in that wait for room, bring others back, and give up hosts."""
+        frontier, store, given_up = self.frontier, self.store, self.given_up
+        room = self._settings.frontier_limit - frontier.queued
+        if room > 0 and store.counts().waiting:
+            frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
+        frontier.add(given_up.bring_back(now), now=now.mono)
+        self.origins.give_up_overdue(now)
+        given_up.follow(now)
+        is_waiting = not self.flights.pending and not self.pending.batch
+        if self.hosts.silent and is_waiting and not given_up:
+            self.origins.press([name for name, _ in store.queued_hosts()], now)
+        for request in given_up.drop_urls(now):
+            self.origins.give_up(request, now)
+        is_waiting = not self.flights.pending and not self.pending.batch
+        if is_waiting and not frontier.queued and store.counts().queued:
+            # Nothing left as far as memory knows. If the store knows better, it is right.
+            frontier.load(store.queued_hosts(), now=now.mono)
+
+    def _heard(self, event: PolitenessEvent) -> None:
+        """Take an event of the politeness core. What follows from it is done later."""
+        self._emit(event)
+        self._contacts.heard(event)
+        if isinstance(event, Retired):
+            self.given_up.heard(event)
+
     def control(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record, as far as it concerns this shard."""
-        orders.apply(number, order, self.parts, now)
+        self._orders.apply(number, order, now)
 
     # ------------------------------------------------------------------ other shards and processes
 
     def take_robots_requests(self) -> list[RobotsRequest]:
         """Return the requests for a robots.txt that other shards have to send, each one once."""
-        return self.parts.foreign.take_new()
+        return self.origins.foreign.take_new()
 
     @property
     def awaited_origins(self) -> frozenset[str]:
         """Return the origins whose robots.txt another shard was asked for."""
-        return self.parts.foreign.origins
+        return self.origins.foreign.origins
 
     def robots_found(self, record: RobotsRecord, now: Now) -> None:
         """Take over a robots.txt that another shard has fetched for this one."""
-        origins.found_elsewhere(record, self.parts, now)
+        self.origins.found_elsewhere(record, now)
 
     @property
     def holds_answers(self) -> bool:
@@ -437,13 +492,13 @@ class Shard:
     def abandon(self, now: Now) -> None:
         """Keep only what hosts have asked for: the shard has another owner, or is unsure."""
         with suppress(StoreError):
-            self.store.remember_hosts(self.parts.records.changes(now))
-        self.parts.rules.hrefs.clear()  # links of its last pages are not written
+            self.store.remember_hosts(self.records.changes(now))
+        self.routes.rules.hrefs.clear()  # links of its last pages are not written
 
     def release(self, now: Now) -> None:
         """Give its hosts back: this process does not work on it any more."""
-        if self.parts.shared is not None:
-            self.parts.shared.leave(now)
+        if self.shared is not None:
+            self.shared.leave(now)
 
     def close(self) -> None:
         """Close plug-ins and store; a claim that cannot be given back ends by itself."""

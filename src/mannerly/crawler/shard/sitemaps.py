@@ -1,4 +1,6 @@
-"""Limit the sitemaps of a host: one index can name 50,000 others, and each of them as many.
+"""Take lists of URLs: sitemaps up to the limits of their host, and a slice with every commit.
+
+One index can name 50,000 sitemaps, and each of them as many URLs.
 
     --max-sitemaps   sitemaps of one host that are taken and fetched in one run
     MAX_BYTES        of a host's sitemaps that are read in one run, after decompression
@@ -8,37 +10,45 @@ Scope is asked before anything is counted. A sitemap under way counts as fetched
 held back until it is known whether there is room for it. What goes beyond a limit is counted as
 skipped (`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with
 pages: the more a host has, the later they come (`web.priority`).
+
+One commit of 50,000 URLs would stop the loop, so what a list names goes into the batch in slices.
+The record of a list goes with its last slice. Until then it counts as in flight, and a crash has it
+fetched again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import SitemapsLimited, UrlsDropped
+from mannerly.crawler.events import ListSettled, SitemapsLimited, UrlsDropped
 from mannerly.crawler.kinds import KINDS, Limit
-from mannerly.crawler.model import GO, Drop, Later
+from mannerly.crawler.model import GO, Drop, Entry, Later
 from mannerly.crawler.page.listings import SITEMAP_LIMIT, sitemaps_near
 from mannerly.crawler.web.priority import sitemap_turn
 from mannerly.crawler.web.seeds import sitemap
 from mannerly.crawler.web.urls import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from mannerly.crawler.events import Event
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.host.hosts import Hosts
-    from mannerly.crawler.host.inflight import InFlight
-    from mannerly.crawler.model import Candidate, Judgement
+    from mannerly.crawler.host.inflight import Flights, InFlight
+    from mannerly.crawler.model import Candidate, Judgement, RawExchange
     from mannerly.crawler.page.record import Harvest
     from mannerly.politeness.model import Instant
 
-    from .parts import Parts
+    from .pending import Pending
+    from .plugin import Plugins
+    from .routes import Routes
 
 MAX_BYTES = 1 << 30  # twenty of the largest, or the 500 of a site with ten million pages
 MAX_LISTED = 100
 LINES = 1000  # of one robots.txt that are looked at
+SLICE = 5000  # URLs of lists that one commit takes: 30 ms
 HELD_BACK_S = 0.1  # until the next look whether there is room for a sitemap
 
 _SITEMAPS = Limit.SITEMAPS
@@ -92,47 +102,89 @@ class SitemapQuota:
         return SitemapsLimited(host.name, count.taken, count.bytes)
 
 
-def listed(place: str, texts: Iterable[str], parts: Parts) -> None:
-    """Take the sitemaps that a robots.txt at `place` names: unchecked text of a server."""
-    passed_over: Counter[str] = Counter()
-    urls = map(canonical, islice(texts, LINES))
-    near = sitemaps_near(place, urls, parts.rules.scope, passed_over)
-    if len(near) > MAX_LISTED:
-        passed_over[SITEMAP_LIMIT] = len(near) - MAX_LISTED
-    for reason, count in passed_over.items():
-        parts.emit(UrlsDropped(reason, count))
-    found = _within(parts, [sitemap(url, place) for url in near[:MAX_LISTED]])
-    parts.routes.links(found, parts.pending.batch)
+class Lists:
+    """The lists of a shard that are being settled, in the order in which they came."""
 
+    def __init__(
+        self,
+        hosts: Hosts,
+        quota: SitemapQuota,
+        routes: Routes,
+        flights: Flights,
+        plugins: Plugins,
+        pending: Pending,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._hosts = hosts
+        self._quota = quota
+        self._routes = routes
+        self._flights = flights
+        self._plugins = plugins
+        self._pending = pending
+        self._emit = emit
+        self._lists: deque[tuple[InFlight, Entry, Harvest, RawExchange | None]] = deque()
 
-def settled(flight: InFlight, found: Harvest, parts: Parts) -> list[Candidate]:
-    """Count a list that was read; return what it names, without sitemaps beyond the limits."""
-    if KINDS[flight.item.kind].limit is _SITEMAPS:
-        parts.sitemaps.fetched(flight.host, found.list_size)
-        if parts.sitemaps.is_spent(flight.host):
-            _tell(flight.host, parts)
-    return _within(parts, found.found)
+    def named(self, place: str, texts: Iterable[str]) -> None:
+        """Take the sitemaps that a robots.txt at `place` names: unchecked text of a server."""
+        passed_over: Counter[str] = Counter()
+        urls = map(canonical, islice(texts, LINES))
+        near = sitemaps_near(place, urls, self._routes.rules.scope, passed_over)
+        if len(near) > MAX_LISTED:
+            passed_over[SITEMAP_LIMIT] = len(near) - MAX_LISTED
+        for reason, count in passed_over.items():
+            self._emit(UrlsDropped(reason, count))
+        self._routes.links(self._within([sitemap(url, place) for url in near[:MAX_LISTED]]))
 
+    def add(self, flight: InFlight, found: Harvest, exchange: RawExchange | None = None) -> None:
+        """Take a list that was read; `exchange` is its answer if that is kept."""
+        entry = flight.item
+        assert isinstance(entry, Entry)
+        if KINDS[entry.kind].limit is _SITEMAPS:
+            self._quota.fetched(flight.host, found.list_size)
+            if self._quota.is_spent(flight.host):
+                self._tell(flight.host)
+        found = found._replace(found=self._within(found.found))
+        self._lists.append((flight, entry, found, exchange))
+        self.settle()
 
-def _within(parts: Parts, found: list[Candidate]) -> list[Candidate]:
-    within: list[Candidate] = []
-    beyond: Counter[str] = Counter()
-    for each in found:
-        if KINDS[each.kind].limit is not _SITEMAPS:
-            within.append(each)
-        elif each.url in parts.routes.recent:
-            pass  # it was taken
-        elif (taken := parts.sitemaps.take(each)) is not None:
-            within.append(taken)
-        else:
-            beyond[each.host] += 1
-    for host, count in beyond.items():
-        parts.emit(UrlsDropped(SITEMAP_LIMIT, count))
-        _tell(parts.hosts.visit(host), parts)
-    return within
+    def settle(self) -> None:
+        """Fill the batch up to a slice, and settle the lists that are finished."""
+        batch, lists = self._pending.batch, self._lists
+        while lists and (room := SLICE - len(batch.found) - len(batch.outgoing)) > 0:
+            flight, entry, found, exchange = lists[0]
+            candidates = found.found
+            self._routes.links(candidates[:room])
+            del candidates[:room]
+            if candidates:  # known ones leave room for more of the list
+                continue
+            lists.popleft()
+            self._flights.settle(flight)
+            batch.pages.append((entry, found.record))
+            batch.listed += found.listed
+            for settle in self._plugins.settle:
+                settle(entry, found, exchange, self._pending)
+            self._emit(ListSettled(entry, found.record, found.passed_over))
 
+    def _within(self, found: list[Candidate]) -> list[Candidate]:
+        """Return what a list names, without sitemaps beyond the limits."""
+        within: list[Candidate] = []
+        beyond: Counter[str] = Counter()
+        for each in found:
+            if KINDS[each.kind].limit is not _SITEMAPS:
+                within.append(each)
+            elif each.url in self._routes.recent:
+                pass  # it was taken
+            elif (taken := self._quota.take(each)) is not None:
+                within.append(taken)
+            else:
+                beyond[each.host] += 1
+        for host, count in beyond.items():
+            self._emit(UrlsDropped(SITEMAP_LIMIT, count))
+            self._tell(self._hosts.visit(host))
+        return within
 
-def _tell(host: Host, parts: Parts) -> None:
-    event = parts.sitemaps.limited(host)
-    if event is not None:
-        parts.emit(event)
+    def _tell(self, host: Host) -> None:
+        """Tell once that a host has reached a limit."""
+        event = self._quota.limited(host)
+        if event is not None:
+            self._emit(event)
