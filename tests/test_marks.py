@@ -22,14 +22,25 @@ STARTERS = {
 
 
 def starters(tree: ast.Module) -> set[str]:
-    """Return the names of a module that start processes."""
-    return {
+    """Return what starts processes in a module: names, and the option of a crawl with several."""
+    imported = {
         name.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for name in node.names
         if name.name in STARTERS.get(node.module or "", ())
     }
+    keywords = [
+        each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.keywords
+    ]
+    several = {
+        "processes" for each in keywords if each.arg == "processes" and not _is_one(each.value)
+    }
+    return imported | several
+
+
+def _is_one(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 1
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(TESTS)))

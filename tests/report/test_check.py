@@ -100,6 +100,7 @@ def test_no_link_is_asked_for_twice(checked: Checked) -> None:
     assert sorted(other.asked("GET")) == sorted(twice)
 
 
+@pytest.mark.processes
 def test_no_host_is_asked_faster_than_allowed() -> None:
     """By the servers' logs: each keeps the minimum delay, and gets one request at a time."""
     with two_servers() as (home, other):

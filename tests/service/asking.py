@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from pathlib import Path
@@ -14,8 +15,9 @@ from urllib.parse import urlsplit
 from tests.harness.sites import free_port
 from tests.harness.waiting import PATIENCE_S, eventually
 
-from mannerly.crawler.runtime.child import Child
+from mannerly.crawler.runtime.child import Channel, Child
 from mannerly.live.meter import Limits
+from mannerly.service import dashboard
 from mannerly.service.beside import PROCESS, PageOrder, PageReady
 
 if TYPE_CHECKING:
@@ -25,13 +27,32 @@ if TYPE_CHECKING:
 @contextmanager
 def page_of(location: str) -> Iterator[tuple[Child, str]]:
     """The process of a page, as a crawl starts it; yield it and its address."""
-    order = PageOrder(location, "c", Limits(), "127.0.0.1", free_port(), (), None)
-    child = Child(PROCESS, order)
+    child = Child(PROCESS, _order(location))
     try:
         ready: PageReady = child.channel.wait()
         yield child, ready.address
     finally:
         ended(child)
+
+
+@contextmanager
+def page_within(location: str) -> Iterator[tuple[Channel, str]]:
+    """The same in a thread, for tests that change what it does; yield the crawl's end of it."""
+    ours, theirs = map(Channel, socket.socketpair())
+    thread = threading.Thread(target=dashboard.main, args=(theirs,), daemon=True)
+    thread.start()
+    ours.send(_order(location))
+    try:
+        ready: PageReady = ours.wait()
+        yield ours, ready.address
+    finally:
+        ours.close()
+        thread.join(PATIENCE_S)
+        theirs.close()
+
+
+def _order(location: str) -> PageOrder:
+    return PageOrder(location, "c", Limits(), "127.0.0.1", free_port(), (), None)
 
 
 def ended(child: Child) -> int | None:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.commands import live_page, run, started
-from tests.harness.waiting import eventually
+from tests.harness.waiting import PATIENCE_S, eventually
 from tests.report.browser import browser, browser_ends, require_browser
 from tests.report.site import Planted, Server, html, served
-from tests.service.asking import ended, page_of
+from tests.service.asking import page_within
 
 from mannerly.demo import DemoWeb, plain_sites
+from mannerly.service import server as server_module
 
 if TYPE_CHECKING:
     import subprocess
@@ -503,14 +504,18 @@ def test_phone_says_why_a_host_waits_and_how_long(tmp_path: Path) -> None:
     assert "Retry-After" in why
 
 
-def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(tmp_path: Path) -> None:
+def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its reads hang with the store; the console has nothing but its tries to connect again."""
     require_browser()
+    # However late the browser hears of the end: no read is refused before it is given up.
+    monkeypatch.setattr(server_module, "LAST_ANSWERS_S", PATIENCE_S)
     messages: list[str] = []
     with LocalServer() as server, DemoWeb(plain_sites(1, pages=3)) as web:
         named = ("--redis-url", server.url, "--crawl", "slow", "--data-dir", str(tmp_path))
         done = run("crawl", *web.seeds(), *named, "--max-rate", "100")
-        with page_of(f"{server.url}#slow") as (child, address):
+        with page_within(f"{server.url}#slow") as (channel, address):
             page = browser().new_page()
             page.on("console", lambda each: messages.append(each.text))
             page.goto(address)
@@ -520,10 +525,12 @@ def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(tmp_path: Path) -> 
             with page.expect_request("**/hosts?*"):
                 pass
 
-            ended(child)
+            with page.expect_event("requestfailed", lambda each: "/hosts?" in each.url):
+                channel.close()
             page.wait_for_selector("#offline:not(.hidden)")
             said = page.inner_text("#offline")
             page.close()
+            server.process.send_signal(signal.SIGCONT)
 
     assert done.returncode == 0
     assert "The crawl has ended" in said

@@ -7,6 +7,7 @@ import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.crawler.fetch.raw_server import RawServer, answer
 from tests.crawler.runtime.harness import kept, modest
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
     from pathlib import Path
+
+pytestmark = pytest.mark.processes
 
 SHARD_OF = Sharding(2).shard_of
 FIRST, SECOND = (

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+pytestmark = pytest.mark.processes
+
 RATE = 16.0
 
 
