@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeAlias
 
 from .terminal import safe_term
@@ -36,26 +37,15 @@ class Tone(Enum):
 Piece: TypeAlias = "str | tuple[str, Tone]"
 Line: TypeAlias = "list[Piece]"
 
-# Where the encoding is not UTF-8.
-_ASCII = str.maketrans(
-    {
-        "●": "*",
-        "○": "o",
-        "◆": "!",
-        "×": "x",
-        "✓": "+",
-        "‖": "=",
-        "⇄": "~",
-        "◇": "?",
-        "■": ".",
-        "━": "#",
-        "╸": "#",
-        "─": "-",
-        "…": "...",
-        "–": "-",
-        "→": "->",
-    }
-)
+# Where the encoding is not UTF-8; the glyphs of hosts are in the table of their states.
+_ASCII = {"◇": "?", "■": ".", "━": "#", "╸": "#", "─": "-", "…": "...", "–": "-", "→": "->"}
+
+
+@cache
+def _ascii() -> dict[int, str]:
+    from mannerly.crawler.host_view import STATES  # rarely needed, and errors must show at once
+
+    return str.maketrans(_ASCII | {row.glyph[0]: row.glyph[1] for row in STATES.values()})
 
 
 class Display(NamedTuple):
@@ -85,7 +75,7 @@ class Display(NamedTuple):
 
     def spelled(self, text: str) -> str:
         """Return text in characters that the terminal has."""
-        return text if self.is_unicode or text.isascii() else text.translate(_ASCII)
+        return text if self.is_unicode or text.isascii() else text.translate(_ascii())
 
     def painted(self, text: str, tone: Tone | None) -> str:
         """Return text in a tone, where there are colours."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.host_view import WITHOUT_INSTANT, HostStatus, LimitedBy
+from mannerly.crawler.host_view import STATES, WITHOUT_INSTANT, HostStatus, LimitedBy
 from mannerly.crawler.inspection.host_words import cause, state_words
 from mannerly.crawler.web.words import span
 
@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 
 # In the order in which they are shown.
-GLYPHS: dict[HostStatus, tuple[str, Tone]] = {
-    HostStatus.FETCHING: ("●", Tone.GOING),
-    HostStatus.ASKED_TO_WAIT: ("○", Tone.WAITING),
-    HostStatus.BACKING_OFF: ("◆", Tone.REFUSED),
-    HostStatus.SHARED: ("⇄", Tone.WAITING),
-    HostStatus.PAUSED: ("‖", Tone.PLAIN),
-    HostStatus.WAITING: ("□", Tone.PLAIN),
-    HostStatus.GIVEN_UP: ("×", Tone.REFUSED),
-    HostStatus.DONE: ("✓", Tone.DONE),
-}
+GLYPHS = {state: (row.glyph[0], Tone[row.tone.upper()]) for state, row in STATES.items()}
 _HOST = 34  # columns of a host in a sentence
 
 

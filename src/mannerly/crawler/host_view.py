@@ -41,24 +41,92 @@ class HostStatus(StrEnum):
     DONE = "done"  # nothing is queued
 
 
-_STATUS_OF: dict[str, HostStatus] = {
-    Reason.RETRY_AFTER: HostStatus.ASKED_TO_WAIT,
-    Reason.PARKED: HostStatus.ASKED_TO_WAIT,
-    Reason.BACKOFF: HostStatus.BACKING_OFF,
-    Reason.TRIAL: HostStatus.BACKING_OFF,
-    Reason.BREAKER_OPEN: HostStatus.BACKING_OFF,
-    Reason.HALF_OPEN: HostStatus.BACKING_OFF,
-    Reason.ROBOTS: HostStatus.BACKING_OFF,
-    Reason.SHARED: HostStatus.SHARED,
-    Reason.PAUSED: HostStatus.PAUSED,
-}  # with any other reason a host is fetching
+class StateRow(NamedTuple):
+    """The signs of a state, and its look on every screen.
 
-NOT_FETCHING = (
-    *(HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF, HostStatus.SHARED, HostStatus.PAUSED),
-    HostStatus.WAITING,
-)  # of the hosts that have something queued
-BACK = (HostStatus.ASKED_TO_WAIT, HostStatus.BACKING_OFF)  # such a host comes back at an instant
-WITHOUT_INSTANT = (HostStatus.PAUSED, HostStatus.SHARED, HostStatus.GIVEN_UP, HostStatus.DONE)
+    Attributes:
+        glyph: in a terminal: the sign, and what stands for it where there is only ASCII.
+        icon: on the live page: a shape of `icons.js`.
+        tone: the meaning of its colour: going, waiting, refused, plain or done.
+        is_hatched: its share of the live page's bar is hatched.
+        reasons: the host's next request waits for one of these.
+        words: in a legend.
+        cause: why the host waits, if that is the same for every host.
+        is_left: something is queued for the host, and it is not given up.
+        has_instant: its next request is due at an instant that can be shown.
+    """
+
+    glyph: str
+    icon: str
+    tone: str
+    words: str
+    cause: str = ""
+    is_hatched: bool = False
+    reasons: tuple[Reason, ...] = ()
+    is_left: bool = True
+    has_instant: bool = True
+
+
+STATES: dict[HostStatus, StateRow] = {
+    HostStatus.FETCHING: StateRow("●*", "dot", "going", "fetching"),
+    HostStatus.ASKED_TO_WAIT: StateRow(
+        "○o",
+        "clock",
+        "waiting",
+        "asked to wait",
+        is_hatched=True,
+        reasons=(Reason.RETRY_AFTER, Reason.PARKED),
+    ),
+    HostStatus.BACKING_OFF: StateRow(
+        "◆!",
+        "diamond",
+        "refused",
+        "backing off",
+        reasons=(
+            *(Reason.BACKOFF, Reason.TRIAL, Reason.BREAKER_OPEN, Reason.HALF_OPEN),
+            Reason.ROBOTS,
+        ),
+    ),
+    HostStatus.SHARED: StateRow(
+        "⇄~",
+        "shared",
+        "waiting",
+        "shared with another crawl",
+        cause="in use by another crawl",
+        reasons=(Reason.SHARED,),
+        has_instant=False,
+    ),
+    HostStatus.PAUSED: StateRow(
+        "‖=",
+        "pause",
+        "plain",
+        "paused by you",
+        cause="by you",
+        reasons=(Reason.PAUSED,),
+        has_instant=False,
+    ),
+    HostStatus.WAITING: StateRow(
+        "□-", "square", "plain", "waiting: the crawl does not run", cause="the crawl is not running"
+    ),
+    HostStatus.GIVEN_UP: StateRow(
+        "×x", "cross", "refused", "given up", is_hatched=True, is_left=False, has_instant=False
+    ),
+    HostStatus.DONE: StateRow("✓+", "check", "done", "done", is_left=False, has_instant=False),
+}
+"""The rows, in the order in which they are shown. A new state is a member and a row."""
+assert list(STATES) == list(HostStatus)
+
+# With any other reason a host is fetching.
+_STATUS_OF: dict[str, HostStatus] = {
+    reason: state for state, row in STATES.items() for reason in row.reasons
+}
+# Of the hosts that have something queued.
+NOT_FETCHING = tuple(
+    state for state, row in STATES.items() if row.is_left and state is not HostStatus.FETCHING
+)
+WITHOUT_INSTANT = tuple(state for state, row in STATES.items() if not row.has_instant)
+# Such a host comes back at an instant.
+BACK = tuple(state for state in NOT_FETCHING if STATES[state].reasons and STATES[state].has_instant)
 
 
 class LimitedBy(StrEnum):

@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from mannerly.crawler.host_view import STATES
+from mannerly.crawler.inspection.host_words import state_words
 from mannerly.crawler.store.base import StoreError
 
 from .access import Access
@@ -158,6 +160,15 @@ TYPES = {
 }
 
 
+def host_states() -> bytes:
+    """Return the module that tells the page how each state of a host is shown."""
+    shown = {
+        state: (row.icon, state_words(state).capitalize(), row.words, row.tone, row.is_hatched)
+        for state, row in STATES.items()
+    }
+    return b"export const HOST_STATES = " + msgspec.json.encode(shown) + b";\n"
+
+
 def page_routes() -> list[Route]:
     """Return the routes of the page and its files. A request never names a path of the disk."""
     files = {
@@ -165,6 +176,7 @@ def page_routes() -> list[Route]:
         for path in STATIC.rglob("*")
         if path.suffix in TYPES
     }
+    files["host_states.js"] = host_states(), TYPES[".js"]
 
     async def page(_request: Request) -> Response:
         """Return the page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler.host_view import NO_ROBOTS, HostStatus, LimitedBy
+from mannerly.crawler.host_view import NO_ROBOTS, STATES, HostStatus, LimitedBy
 from mannerly.crawler.web.words import span
 
 from .reasons import error_words
@@ -36,15 +36,13 @@ def cause(host: HostView, *, short: bool = False) -> str:
         case HostStatus.GIVEN_UP:
             said = error_words(host.problem)
         case HostStatus.SHARED:
-            said = f"in use by crawl {host.held_by}" if host.held_by else "in use by another crawl"
-        case HostStatus.PAUSED:
-            said = "by you"
-        case HostStatus.WAITING:
-            said = "not running" if short else "the crawl is not running"
+            said = f"in use by crawl {host.held_by}" if host.held_by else STATES[host.state].cause
+        case HostStatus.WAITING if short:
+            said = "not running"
         case HostStatus.FETCHING if host.limited_by is LimitedBy.ROBOTS:
             said = f"Crawl-delay: {span(host.delay_s)}"
         case _:
-            said = ""
+            said = STATES[host.state].cause
     return said
 
 

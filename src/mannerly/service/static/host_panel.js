@@ -57,9 +57,9 @@ function head(name) {
 }
 
 function title(host, name) {
-  const [shape, words] = hostState(host.state);
+  const [shape, words, , tone] = hostState(host.state);
   return [h("div", { class: "panel-title" }, h("h3", {}, name), button({ class: "text", id: "host-close", "aria-label": "Close" }, closeHost, icon("cross"), h("kbd", {}, "Esc"))),
-    h("p", {}, h("span", { class: `badge host-${host.state}` }, icon(shape), ` ${words}`)), h("p", { class: "reason" }, why(host))];
+    h("p", {}, h("span", { class: `badge ${tone}` }, icon(shape), ` ${words}`)), h("p", { class: "reason" }, why(host))];
 }
 
 function why(host) {

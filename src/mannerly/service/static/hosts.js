@@ -4,7 +4,8 @@ import { get } from "./api.js";
 import { $, button, fill, h, paceLegend } from "./dom.js";
 import { NONE, middle, rate, span, whole } from "./format.js";
 import { openHost, openedHost } from "./host_panel.js";
-import { HOST_STATES, hostState, icon } from "./icons.js";
+import { HOST_STATES } from "./host_states.js";
+import { hostState, icon } from "./icons.js";
 import { sparkline } from "./small_charts.js";
 
 // label, unit, sort, class
@@ -96,13 +97,13 @@ const LIMITS = { robots: "robots.txt", max: "max rate", "": NONE };
 const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"}` }, whole(value));
 
 function row(host) {
-  const open = () => openHost(host.host), [shape, words] = hostState(host.state);
+  const open = () => openHost(host.host), [shape, words, , tone] = hostState(host.state);
   const isIdle = host.next_in_s === null || (host.state === "waiting" && host.next_in_s < 0.05);
   const next = isIdle ? NONE : host.next_in_s < 0.05 ? "now" : span(host.next_in_s);
   const isQuiet = host.state === "done" || host.state === "given_up", isDue = next !== NONE && host.state !== "fetching"; // it waits, and says until when
   return h("tr", { "data-host": host.host, class: `${host.state}${openedHost() === host.host ? " open" : ""}`, tabindex: 0, "aria-selected": String(openedHost() === host.host),
     on: { click: open, keydown: (event) => { if (event.key === "Enter") { event.preventDefault(); open(); } } } },
-  h("td", { class: `state tone-${host.state}` }, icon(shape), ` ${words}`),
+  h("td", { class: `state tone-${tone}` }, icon(shape), ` ${words}`),
   h("td", { class: "name", title: host.host }, middle(host.host)),
   h("td", { class: `n next${next === NONE ? " zero" : ""}${isDue ? " due" : ""}` }, next),
   h("td", { class: `why${host.because ? "" : " none"}`, title: host.because || null }, host.because || NONE),

@@ -1,6 +1,7 @@
 // Icons as SVG of 16 x 16 in the colour of the text: no font decides what they look like.
 
 import { svg } from "./dom.js";
+import { HOST_STATES } from "./host_states.js"; // made by the server, from its table of states
 
 const line = (d) => ["path", { d, class: "line" }];
 const fill = (d) => ["path", { d, class: "area" }];
@@ -27,18 +28,8 @@ const SHAPES = {
 export const icon = (name, kind = "") => svg("svg", { viewBox: "0 0 16 16", class: `icon ${kind}`, "aria-hidden": "true", focusable: "false" },
   ...(SHAPES[name] || []).map(([tag, attributes]) => svg(tag, attributes)));
 
-// States of a host, with their words; the order is that of the legend.
-export const HOST_STATES = {
-  fetching: ["dot", "Fetching", "fetching"],
-  asked_to_wait: ["clock", "Asked to wait", "asked to wait"],
-  backing_off: ["diamond", "Backing off", "backing off"],
-  shared: ["shared", "Shared", "shared with another crawl"],
-  paused: ["pause", "Paused", "paused by you"],
-  waiting: ["square", "Waiting", "waiting: the crawl does not run"],
-  given_up: ["cross", "Given up", "given up"],
-  done: ["check", "Done", "done"],
-};
-export const hostState = (state) => HOST_STATES[state] || ["dot", state, state];
+// States of a host: icon, name, words, tone, hatched or not. The order is that of the legend.
+export const hostState = (state) => HOST_STATES[state] || ["dot", state, state, "", false];
 
 export const CRAWL_ICONS = {
   running: "dot", waiting: "clock", paused: "pause", held: "pause", refused: "diamond", stopping: "square", stopped: "square", cancelled: "square",

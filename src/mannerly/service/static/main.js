@@ -7,7 +7,8 @@ import { refreshErrors, startErrors } from "./errors.js";
 import { bytes, clock, minute, rate, share, span, whole } from "./format.js";
 import { showHost, startPanel } from "./host_panel.js";
 import { refreshHosts, show, startHosts } from "./hosts.js";
-import { CRAWL_ICONS, HOST_STATES, hostState, icon } from "./icons.js";
+import { HOST_STATES } from "./host_states.js";
+import { CRAWL_ICONS, hostState, icon } from "./icons.js";
 import { listJobs } from "./jobs.js";
 import { startKeys } from "./keys.js";
 import { go, reportButton, showLimits, startPanels } from "./panels.js";
@@ -130,12 +131,12 @@ function action(state) {
 function states(found, all) {
   const shown = Object.keys(HOST_STATES).filter((state) => found[state]);
   keep($("states"), JSON.stringify([found, all]), () => (shown.length ? shown : ["none"]).map((state) => {
-    const part = h("i", { class: state });
+    const [, , , tone, isHatched] = hostState(state), part = h("i", { class: isHatched ? `${tone} hatched` : tone });
     part.style.flexGrow = found[state] || 1;
     return part;
   }));
   keep($("states-legend"), JSON.stringify([found, all]), () => [h("li", {}, h("b", {}, `${whole(all)} ${all === 1 ? "host" : "hosts"}`)),
-    ...shown.map((state) => h("li", {}, h("span", { class: `tone-${state}` }, icon(hostState(state)[0])), h("b", {}, whole(found[state])), ` ${hostState(state)[2]}`))]);
+    ...shown.map((state) => h("li", {}, h("span", { class: `tone-${hostState(state)[3]}` }, icon(hostState(state)[0])), h("b", {}, whole(found[state])), ` ${hostState(state)[2]}`))]);
 }
 
 function numbers(n, elapsed) {
