@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .model import Mutant
 
-_SHARED = "crawler/shard/host_leases.py"
+_SHARED = "hosts/turns.py"
 _SHARD = "crawler/shard/shard.py"
 _CONTRACT = "hosts/base.py"
 _FILE = "hosts/file.py"
@@ -32,7 +32,7 @@ SHARED = (
     Mutant(
         "send to a host that another crawl holds",
         "P4",
-        _SHARED,
+        "crawler/shard/host_leases.py",
         "            self._politeness.lend(budget.key, now=now.mono)\n            self._hosts.touch(budget.members)\n",
         "            self._hosts.touch(budget.members)\n",
         (_TURNS + "test_the_one_that_waits_says_for_whom",),

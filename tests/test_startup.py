@@ -86,3 +86,14 @@ def test_help_imports_only_the_command(words: list[str]) -> None:
     assert core == {f"mannerly.politeness.{name}" for name in ("bounds", "errors", "settings")}
     assert crawler <= {"mannerly.crawler", *(f"mannerly.crawler.{name}" for name in NAMES_ONLY)}
     assert not loaded & (ENGINE | {"asyncio", "msgspec", "rich", "sqlite3", "tomllib"})
+
+
+def test_hosts_are_loaded_only_where_a_place_is_named() -> None:
+    """A driver or an adapter without `memory=` needs neither leases nor a database."""
+    probe = "from mannerly.politeness.drivers.threads import ThreadedPoliteness as P; {}"
+
+    alone = modules_after(probe.format("P(); import mannerly.adapters.httpx"))
+    shared = modules_after(probe.format("P(memory='memory:probe').close()"))
+
+    assert not {name for name in alone if name.startswith(("mannerly.hosts", "mannerly.database"))}
+    assert "mannerly.hosts.programs" in shared

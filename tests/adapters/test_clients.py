@@ -27,6 +27,7 @@ from mannerly.politeness.testing import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import ModuleType
 
     from tests.adapters.loopback_site import Site
@@ -240,6 +241,31 @@ def test_adapter_closes_its_own_politeness_only() -> None:
     with given.slot("https://example.com/") as slot:
         slot.report(status=200)
     assert given.snapshot().requests == 1
+
+
+def test_adapters_share_hosts_by_one_argument(site: Site, tmp_path: Path) -> None:
+    """`memory=` of an adapter makes its politeness; the host is given back when it is closed."""
+    place = tmp_path / "hosts.sqlite"
+
+    async def ask() -> None:
+        transport = mannerly.adapters.httpx.AsyncPoliteTransport(memory=place)
+        async with httpx.AsyncClient(transport=transport) as client:
+            await client.get(site.url("/page/1"))
+
+    asyncio.run(ask())
+    with mannerly.adapters.requests.PoliteAdapter(memory=place).politeness as politeness:
+        transport = mannerly.adapters.httpx2.PoliteTransport(politeness=politeness)
+        with httpx2.Client(transport=transport) as client:
+            client.get(site.url("/page/2"))
+
+    assert site.paths == ["/page/1", "/page/2"]
+    assert min(site.gaps_s) >= 0.5  # the first requests to a host are a second apart
+
+
+def test_a_memory_beside_a_politeness_is_a_mistake() -> None:
+    """The politeness has a memory already, or none on purpose."""
+    with pytest.raises(ValueError, match="not both"):
+        mannerly.adapters.httpx.PoliteTransport(politeness=ThreadedPoliteness(), memory="user")
 
 
 def test_adapters_are_found_without_importing_them() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mannerly.hosts import open_host_memory
 from mannerly.politeness.keys import host_key
-from mannerly.politeness.memory.sqlite import SqliteMemory
+from mannerly.politeness.model import Now
 
 if TYPE_CHECKING:
     from tests.adapters.loopback_site import Site
@@ -56,8 +58,9 @@ def test_spider_keeps_what_it_learned_in_a_file(site: Site, tmp_path: Path) -> N
     done = run_spider({"MANNERLY_MEMORY": str(file), "RETRY_TIMES": 1}, site.url("/broken/1"))
 
     assert done.returncode == 0, done.stderr
-    with closing(SqliteMemory(file)) as memory:
-        assert memory.load(host_key(site.url("/"))) is not None
+    key = host_key(site.url("/"))
+    with closing(open_host_memory(file)) as memory:
+        assert key in memory.budgets([key], Now(time.monotonic(), time.time()))
 
 
 def test_wrong_setting_ends_the_spider_with_its_name(site: Site) -> None:

@@ -14,9 +14,11 @@ import aiohttp
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, sending
+from .sending import SlotOptions, one_of, sending
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from .sending import Kinds
 
 _KINDS: Kinds = (
@@ -31,16 +33,22 @@ _KINDS: Kinds = (
 
 
 def polite(
-    politeness: AsyncPoliteness | None = None, **waiting: Unpack[SlotOptions]
+    politeness: AsyncPoliteness | None = None,
+    *,
+    memory: str | PathLike[str] | None = None,
+    **waiting: Unpack[SlotOptions],
 ) -> aiohttp.ClientMiddlewareType:
     """Return a middleware that keeps the pace of every host.
 
     Args:
         politeness: shared by every session that is given it; None: one for this middleware alone,
             with the default settings.
+        memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
+            processes; None: it is alone. Hosts are given back when they are not used any more, and
+            at the end of the program.
         waiting: how a request waits for its slot.
     """
-    shared = politeness or AsyncPoliteness()
+    shared = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
 
     async def wait_and_report(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType

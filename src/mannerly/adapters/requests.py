@@ -20,9 +20,11 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, sending
+from .sending import SlotOptions, one_of, sending
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from .sending import Kinds
 
 _KINDS: Kinds = (
@@ -40,6 +42,8 @@ class PoliteAdapter(BaseAdapter):
         adapter: sends the requests; None: a new `HTTPAdapter`.
         politeness: shared by every session that is given it; None: one for this adapter alone,
             with the default settings.
+        memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
+            processes; None: it is alone.
         waiting: how a request waits for its slot.
     """
 
@@ -48,12 +52,13 @@ class PoliteAdapter(BaseAdapter):
         adapter: BaseAdapter | None = None,
         *,
         politeness: ThreadedPoliteness | None = None,
+        memory: str | PathLike[str] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         super().__init__()
         self._adapter = adapter or HTTPAdapter()
         self._is_own = politeness is None
-        self.politeness = politeness or ThreadedPoliteness()
+        self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
         self._waiting = waiting
 
     def send(self, request: requests.PreparedRequest, *args: Any, **how: Any) -> requests.Response:

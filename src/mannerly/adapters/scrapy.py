@@ -8,7 +8,8 @@ DOWNLOAD_DELAY and AutoThrottle stay in force; leave them off to be as fast as e
 Settings, all optional:
 
     MANNERLY_SETTINGS    settings of the politeness core: {"max_rate": 2}
-    MANNERLY_MEMORY      a file in which what was learned is kept for the next run
+    MANNERLY_MEMORY      "user", a path or the URL of a server: hosts are shared with all crawls and
+                         programs that name the same place, and what was learned is kept there
 
 Unless you set it, CONCURRENT_REQUESTS is 128 instead of 16: requests that wait for a slow host must
 not keep others from their turn. It needs the asyncio reactor, which is Scrapy's default.
@@ -32,7 +33,6 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from mannerly.politeness import Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.errors import HostUnavailable
-from mannerly.politeness.memory.sqlite import SqliteMemory
 from mannerly.politeness.model import ErrorKind
 
 from .sending import sending
@@ -127,8 +127,7 @@ class PoliteHttps(PoliteHttp):
 
 def _politeness_of(crawler: Crawler) -> AsyncPoliteness:
     if crawler not in _shared:
-        path = crawler.settings.get("MANNERLY_MEMORY")
-        memory = SqliteMemory(path) if path else None
+        memory = crawler.settings.get("MANNERLY_MEMORY") or None
         _shared[crawler] = AsyncPoliteness(_chosen(crawler.settings), memory=memory)
     return _shared[crawler]
 

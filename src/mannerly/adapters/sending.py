@@ -9,7 +9,7 @@ request that was sent: the spacing holds, and nothing is learned.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import ErrorKind
 
     Kinds = Sequence[tuple[type[BaseException], ErrorKind | None]]
+
+
+P = TypeVar("P")
 
 
 class SlotOptions(TypedDict, total=False):
@@ -30,6 +33,17 @@ class SlotOptions(TypedDict, total=False):
 
     deadline_s: float | None
     wait_when_open: bool
+
+
+def one_of(politeness: P | None, memory: object) -> P | None:
+    """Return the politeness that was given.
+
+    Raises:
+        ValueError: a memory was given, too: it has one already, or none on purpose.
+    """
+    if politeness is not None and memory is not None:
+        raise ValueError("give politeness= or memory=, not both: the memory is the politeness's")
+    return politeness
 
 
 @contextmanager

@@ -16,10 +16,11 @@ from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, sending
+from .sending import SlotOptions, one_of, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from os import PathLike
     from types import ModuleType
 
     from mannerly.politeness.drivers.slots import Slot
@@ -61,6 +62,8 @@ class SlotTransport:
         transport: sends the requests; None: a new `HTTPTransport`.
         politeness: shared by every client that is given it; None: one for this transport alone,
             with the default settings.
+        memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
+            processes; None: it is alone.
         waiting: how a request waits for its slot.
     """
 
@@ -71,11 +74,12 @@ class SlotTransport:
         transport: Any = None,
         *,
         politeness: ThreadedPoliteness | None = None,
+        memory: str | PathLike[str] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
-        self.politeness = politeness or ThreadedPoliteness()
+        self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
         self._waiting = waiting
 
     def handle_request(self, request: Any) -> Any:
@@ -113,11 +117,12 @@ class AsyncSlotTransport:
         transport: Any = None,
         *,
         politeness: AsyncPoliteness | None = None,
+        memory: str | PathLike[str] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
-        self.politeness = politeness or AsyncPoliteness()
+        self.politeness = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
         self._waiting = waiting
 
     async def handle_async_request(self, request: Any) -> Any:

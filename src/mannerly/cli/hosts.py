@@ -173,12 +173,14 @@ def forget(location: Location, host: Host) -> None:
 
 def _lesson(shared: HostBudget) -> str:
     """Return where a lesson came from: 2.0/s, refused at 4.1/s, by crawl a, 3 h ago."""
+    from mannerly.hosts.base import said_of
+
     assert shared.lesson is not None
     rate, floor = shared.lesson.delay_s, shared.lesson.floor_s
     known = [f"{1.0 / rate:.1f}/s"] if rate else []
     known += [f"refused at {1.0 / floor:.1f}/s"] if floor else []
     said = ", ".join(known) or "no limit"
-    return f"{said}, from crawl {safe_term(shared.learned_by)} {span(shared.learned_s_ago)} ago"
+    return f"{said}, from {safe_term(said_of(shared.learned_by))} {span(shared.learned_s_ago)} ago"
 
 
 def _shared_fields(shared: HostBudget | None) -> dict[str, object] | None:

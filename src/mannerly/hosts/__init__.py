@@ -4,6 +4,8 @@
     inprocess   the rules, in this process
     file        a SQLite file of the user, for all processes of a machine      journal, rows, table
     server      a Redis or Valkey server, for several machines
+    leases      the sign of life of a process that holds hosts      turns: held, handed over
+    programs    the same for programs with a client of their own, in a thread
     suite       the promises, as tests that every implementation passes
 
 Importing this package loads no database.

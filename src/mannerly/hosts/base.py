@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.pace import Lesson
 
 DAY_S = 86_400.0
+PROGRAM = "program "  # what the names of holders begin with that are no crawls
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa", ".test")
 STALE_S = 60.0  # without a name of the boot: an instant further ahead is from before a reboot
 UNREADABLE_WAIT_S = 60.0  # of a host whose wait cannot be read: it may have asked for one
@@ -103,7 +104,7 @@ class Holder(NamedTuple):
 
     id: str  # random; never used again
     crawl: str  # the id of its crawl
-    name: str  # of the crawl, as it is shown to people
+    name: str  # of the crawl, as it is shown to people; of others, after PROGRAM
     worker: str  # the process, as it is shown to people
 
 
@@ -205,6 +206,11 @@ class HostMemory(Protocol):
 
     def close(self) -> None:
         """Close the memory; closing twice is harmless. It does not `leave`."""
+
+
+def said_of(name: str) -> str:
+    """Return a holder's name as sentences have it: `crawl books`, `program fetch.py`."""
+    return name if name.startswith(PROGRAM) else f"crawl {name}"
 
 
 def usable(budget: HostBudget) -> HostBudget:

@@ -147,14 +147,17 @@ class Leases:
         with suppress(StoreBusy, StoreFull):
             self._memory.forget(host, now)
 
-    def close(self, now: Now) -> None:
-        """Give all hosts back with what was learned of them, and close the memory."""
+    def leave(self, now: Now) -> None:
+        """Give all hosts back with what was learned of them."""
         last_words = [shard.last_words(now) for shard in self._shards]
         budgets = [budget for some in (self._left_over, *last_words) for budget in some]
-        try:
+        with suppress(StoreBusy, StoreFull):  # else the leases end by themselves
             self._memory.leave(self._holder.id, budgets, now)
-        except (StoreBusy, StoreFull):
-            pass  # the leases end by themselves
+
+    def close(self, now: Now) -> None:
+        """Leave, and close the memory."""
+        try:
+            self.leave(now)
         finally:
             self._memory.close()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.host_view import NO_ROBOTS, HostStatus
 from mannerly.crawler.web.words import many, span
+from mannerly.hosts.base import said_of
 
 from .meter import CrawlState, at_least_s, reason_word
 
@@ -110,7 +111,7 @@ def in_use(live: Live, name: Callable[[str], str]) -> str:
     """Return who sends to the hosts that are waited for: a.example is in use by crawl b."""
     waiting = [host for host in live.stats.host_views if host.state is HostStatus.SHARED]
     holders = {host.held_by for host in waiting if host.held_by}
-    by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
+    by = said_of(min(holders)) if len(holders) == 1 else "other crawls"
     count = live.stats.waits.states[HostStatus.SHARED]
     if count == 1 and waiting:
         return f"{name(waiting[0].host)} is in use by {by}"

@@ -427,6 +427,10 @@ class Politeness:
         else:
             self._waiters.pop(key, None)
 
+    def has_waiters(self, host: str) -> bool:
+        """Return whether callers wait for this host (used by the drivers)."""
+        return self.key(host) in self._waiters
+
     # ------------------------------------------------------------------ memory
 
     def recall(self, record: Remembered, *, now: Instant, wall: float) -> None:

@@ -7,31 +7,16 @@ lease, if other crawls may want them, too (`shard.host_leases`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .audit import SpacingAudit
 
 if TYPE_CHECKING:
-    from mannerly.hosts.base import Holder
-    from mannerly.politeness.model import Instant
+    from mannerly.hosts.turns import Away, Turn
 
     from .audit import SpacingRule
     from .host import Host
     from .inflight import InFlight
-
-
-class Turn(NamedTuple):
-    """Its lease is held since `began`; so many requests had been made then."""
-
-    began: Instant
-    requests: int
-
-
-class Away(NamedTuple):
-    """Its lease is not held."""
-
-    ask_at: Instant
-    by: Holder | None = None  # who holds it, if it was asked for
 
 
 class Budget(SpacingAudit):

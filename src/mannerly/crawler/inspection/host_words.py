@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.host_view import NO_ROBOTS, STATES, HostStatus, LimitedBy
 from mannerly.crawler.web.words import span
+from mannerly.hosts.base import said_of
 
 from .reasons import error_words
 
@@ -36,7 +37,9 @@ def cause(host: HostView, *, short: bool = False) -> str:
         case HostStatus.GIVEN_UP:
             said = error_words(host.problem)
         case HostStatus.SHARED:
-            said = f"in use by crawl {host.held_by}" if host.held_by else STATES[host.state].cause
+            said = (
+                f"in use by {said_of(host.held_by)}" if host.held_by else STATES[host.state].cause
+            )
         case HostStatus.WAITING if short:
             said = "not running"
         case HostStatus.FETCHING if host.limited_by is LimitedBy.ROBOTS:

@@ -9,6 +9,7 @@ from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
 from mannerly.crawler.store import is_in_server, name_of
 from mannerly.hosts import host_memory_location, open_host_memory
+from mannerly.hosts.base import said_of
 from mannerly.hosts.leases import Leases
 
 from .messages import worker_id
@@ -46,5 +47,5 @@ def in_use(stats: Stats) -> str:
     """Return who sends to the hosts that are left, as far as that is known."""
     count = stats.waits.states[HostStatus.SHARED]
     holders = {each.held_by for each in stats.host_views if each.held_by}
-    by = f"crawl {min(holders)}" if len(holders) == 1 else "other crawls"
+    by = said_of(min(holders)) if len(holders) == 1 else "other crawls"
     return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"

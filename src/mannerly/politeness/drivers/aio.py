@@ -5,15 +5,16 @@
         slot.report(status=response.status_code, headers=response.headers)
 
 A waiting caller is a future in the host's queue, and each host with a queue has one loop timer; no
-task runs in the background. There is no lock: within one event loop nothing else runs between two
-awaits, and the only awaits are for that future and for the memory's thread. So an object belongs to
-the event loop that uses it first, until that is closed; in another one `slot` raises RuntimeError.
+task runs in the background. There is no lock, unless hosts are shared with other processes
+(`sharing` has a thread): within one event loop nothing else runs between two awaits, and the only
+awaits are for that future and for the memory's thread. So an object belongs to the event loop that
+uses it first, until that is closed; in another one `slot` raises RuntimeError.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -101,6 +102,8 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
         if self._is_closed:
             return
         self._close_queues()
+        if self._sharing is not None:
+            await asyncio.to_thread(self._sharing.close)
         buffer = self._buffer
         if buffer is None:
             return
@@ -156,6 +159,16 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
     def _caller(self) -> tuple[object, str]:
         task = asyncio.current_task()
         return task, "" if task is None else task.get_name()
+
+    def _serve_soon(self, keys: list[str]) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed: no caller waits any more
+                self._loop.call_soon_threadsafe(self._serve_all, keys)
+
+    def _serve_all(self, keys: list[str]) -> None:
+        with self._lock:
+            for key in keys:
+                self._serve(key, self._clock.now())
 
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
         loop = asyncio.get_running_loop()

@@ -8,7 +8,8 @@
 Every method that uses the core holds the lock, for microseconds. Every change of a host (a report,
 a cancelled permit, robots.txt, an operator's command) serves that host's queue at once.
 
-This module knows neither driver, nor the types of its lock, signals and alarms.
+This module knows neither driver, nor the types of its lock, signals and alarms. It is long because
+it has every public method that the drivers share; most of them are a few lines.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import lru_cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Generic, cast
 
 from ..clock import Alarms, MonotonicClock
 from ..core import Politeness
@@ -26,12 +27,14 @@ from ..model import Grant, Reason, Refuse, Wait
 from .buffer import MemoryBuffer
 from .holders import Holders
 from .listener import LATE_S, guarded, ignore
+from .sharing import SharedPoliteness, is_place, open_sharing
 from .slots import Slot, page_of
 from .waiters import Signal, StartedLate, Waiter, Waiting, WaitQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from os import PathLike
 
     from ..clock import Alarm, TimeSource
     from ..memory.base import Memory, Remembered
@@ -50,7 +53,10 @@ class DriverBase(ABC, Generic[Signal]):
 
     Args:
         settings: how polite to be; default `Settings()`.
-        memory: where learned state is kept between runs; it is closed with the driver.
+        memory: `"user"`, the path of a file, or the URL of a Redis or Valkey server: hosts are
+            shared with all crawls and programs that name the same place, and what was learned is
+            kept there. Or a `Memory` of your own, for this driver alone; it is closed with the
+            driver. None: alone, and nothing is kept.
         on_event: called with every event, waits included, while the lock is held: it must be quick.
         group_of: returns the group that a host shares its request rate with: see `Politeness`.
         clock: a time source, for tests. If it has `call_at`, it replaces the driver's alarms, too.
@@ -60,21 +66,33 @@ class DriverBase(ABC, Generic[Signal]):
         self,
         settings: Settings | None = None,
         *,
-        memory: Memory | None = None,
+        memory: Memory | str | PathLike[str] | None = None,
         on_event: Callable[[DriverEvent], None] | None = None,
         group_of: Callable[[str], str] | None = None,
         clock: TimeSource | None = None,
     ) -> None:
         self._clock = clock or MonotonicClock()
         self._emit = guarded(on_event, self._clock) if on_event else ignore
-        self._core = Politeness(
-            settings, on_event=self._emit, group_of=group_of, remember=memory is not None
-        )
+        alarms, self._lock = self._make_alarms_and_lock(self._clock)
+        self._sharing = self._buffer = None
+        is_paced = settings is None or settings.enabled
+        if is_place(memory):
+            self._sharing = open_sharing(memory, self._clock) if is_paced else None
+        elif memory is not None:
+            self._buffer = MemoryBuffer(cast("Memory", memory))
+        if self._sharing is None:
+            self._core = Politeness(
+                settings, on_event=self._emit, group_of=group_of, remember=memory is not None
+            )
+        else:
+            self._lock = self._sharing.lock
+            self._core = SharedPoliteness(
+                self._sharing, settings, on_event=self._emit, group_of=group_of
+            )
+            self._sharing.serve(self._core, self._serve_soon)
         self._queues: WaitQueues[Signal] = WaitQueues(self._core)
-        self._buffer = None if memory is None else MemoryBuffer(memory)
         self._holders = Holders()
         self._last_name = ""  # of the task or thread that entered a slot's block last
-        alarms, self._lock = self._make_alarms_and_lock(self._clock)
         self._alarms = self._clock if isinstance(self._clock, Alarms) else alarms
         self._alarms_set: dict[str, tuple[Instant, Alarm]] = {}
         self._is_closed = False
@@ -105,6 +123,10 @@ class DriverBase(ABC, Generic[Signal]):
     @abstractmethod
     def _caller(self) -> tuple[object, str]:
         """Return the task or thread that calls, and its name."""
+
+    @abstractmethod
+    def _serve_soon(self, keys: list[str]) -> None:
+        """Serve the queues of these hosts; called by the thread that shares hosts."""
 
     @abstractmethod
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
@@ -163,7 +185,12 @@ class DriverBase(ABC, Generic[Signal]):
 
     @property
     def memory_error(self) -> Exception | None:
-        """The error of the latest write to the memory, which will be repeated; None: no error."""
+        """The error of the latest write to the memory, which will be repeated; None: no error.
+
+        While hosts are shared and the memory cannot be used, nothing is sent.
+        """
+        if self._sharing is not None and self._sharing.trouble is not None:
+            return PolitenessError(self._sharing.trouble)
         return None if self._buffer is None else self._buffer.error
 
     # ------------------------------------------------------------------ for slots
@@ -173,9 +200,15 @@ class DriverBase(ABC, Generic[Signal]):
         return self._clock.now()
 
     def sent(self, permit: Permit) -> Instant:
-        """Count the delay to the next request from now, and return the time."""
+        """Count the delay to the next request from now, and return the time.
+
+        Raises:
+            HostUnavailable: another process may have taken the host over: send nothing.
+        """
         with self._lock:
-            now = self._clock.now()
+            now, key = self._clock.now(), permit.host.key
+            if self._sharing is not None and not self._sharing.may_leave(key, now):
+                raise HostUnavailable(key, None, Reason.SHARED)
             self._core.sent(permit, now=now)
         return now
 
@@ -275,7 +308,8 @@ class DriverBase(ABC, Generic[Signal]):
         if isinstance(decision, Wait):
             assert waiter.deadline is not None
             waited_s = waiter.deadline - waiter.joined_at
-            raise TimeoutError(f"no slot for {key} in {waited_s:g} s: {decision.reason}")
+            why = self._why_shared(key) if decision.reason is Reason.SHARED else decision.reason
+            raise TimeoutError(f"no slot for {key} in {waited_s:g} s: {why}")
         raise PolitenessError(f"closed while waiting for a slot for {key}")
 
     def _leave(self, waiter: Waiter[Signal]) -> None:
@@ -320,6 +354,14 @@ class DriverBase(ABC, Generic[Signal]):
             # superfluous call, which is harmless; a missing call would block waiters forever.
             self._alarms_set.pop(key, None)
             self._serve(key, self._clock.now())
+
+    def _why_shared(self, key: str) -> str:
+        """Return why the lease of a host is not held."""
+        sharing = self._sharing
+        if sharing is None or sharing.trouble is not None:
+            return "shared" if sharing is None else str(sharing.trouble)
+        holder = sharing.holder_of(key)
+        return "in use by another process" if holder is None else f"in use by {holder}"
 
     # ------------------------------------------------------------------ keys, memory, closing
 

@@ -143,6 +143,8 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
         if self._is_closed:
             return
         self._close_queues()
+        if self._sharing is not None:
+            self._sharing.close()
         buffer = self._buffer
         if buffer is None:
             return
@@ -175,6 +177,11 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
     def _caller(self) -> tuple[object, str]:
         thread = threading.current_thread()
         return thread, thread.name
+
+    def _serve_soon(self, keys: list[str]) -> None:
+        with self._lock:
+            for key in keys:
+                self._serve(key, self._clock.now())
 
     def _write(self, buffer: MemoryBuffer, records: list[Remembered]) -> None:
         error = buffer.save(records)
