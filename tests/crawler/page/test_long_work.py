@@ -19,6 +19,7 @@ from mannerly.crawler.page.listings import Listing, read_list
 from mannerly.crawler.page.long_work import (
     BIG_BYTES,
     BIG_LIST_BYTES,
+    MANY_TAGS,
     long_work,
 )
 from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParseFailed
@@ -58,6 +59,15 @@ def test_page_of_many_tags_is_long_work() -> None:
     assert work(b"<svg><g>" * 10_000) is not None
     assert work(b"<svg><g>" * 9_000) is None
     assert work(b"<p>text " * 2_000 + b" " * 200_000) is None
+
+
+@pytest.mark.parametrize("before", [0, 1, 11_999, 12_000, 100_000, 900_000])
+@pytest.mark.parametrize("tags", [MANY_TAGS - 1, MANY_TAGS])
+def test_tags_are_counted_wherever_they_are(before: int, tags: int) -> None:
+    """The shortest tags are at the end of the page, behind any text, or at its beginning."""
+    is_long = tags == MANY_TAGS
+    assert (work(b" " * before + b"<b>" * tags) is not None) is is_long
+    assert (work(b"<b>" * tags + b" " * before) is not None) is is_long
 
 
 SITEMAP = b"<urlset>" + b"<url><loc>/%d</loc></url>" * 3 + b"</urlset>"

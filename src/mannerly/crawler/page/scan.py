@@ -230,6 +230,11 @@ _ALL_NEXT = rf"""(?!<(?:(?!{_RESOURCES})(?:{_PASSED})))(?|
     | (<)()(?s:.*+)
     )"""
 
+# Of two such fields, what the crawl needs: as in `_without_fragment`.
+_PAIR = r"""\0
+    (<[^\0]*+|[^\0\#]*+(?:(?<=[\x00-\x20&]|\0["'=])\#[^\0\#]*+)*+)
+    (?:\#[^\0]*+)?+\0[^\0]*+"""
+
 
 # The self-check: pages that use most of the pattern, with the fields that they must give.
 _SAMPLES = {
@@ -249,6 +254,13 @@ _ALL_SAMPLES = {
     """: b"\0<html\0\0\0<link rel=icon href=/i\0\0<script src=/s\0<h1>A <i>b</i>\0"
     b'\0\0<img src="/p"\0/1\0One <b>link</b>\0\0',
     b"<p it's><a href=no>": _ODD_OF_TWO,
+    b"": b"",
+}
+
+_PAIR_SAMPLES = {
+    b'\0/a\0A\0\0<img\0<a href=/b#c\0<b>\0"/d#e\0\0#f#g\0F\0"#h\0\0/i #j#k\0\0/&#38;\0#': (
+        b'\0/a\0\0<a href=/b#c\0"/d\0#f\0"#h\0/i #j\0/&#38;'
+    ),
     b"": b"",
 }
 
@@ -290,10 +302,11 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
         found = _scanner_of_all().fields(body)
     if found is not None and not found.endswith(_ODD_OF_TWO):
         # Only every second field is for the crawl; the others need not be decoded.
-        fields = _decoded(b"\0".join((b"", *found.split(b"\0")[1::2])), codec)
-        elements = _sorted(fields, limit)
-        if "template" not in elements.others or _COLUMN.search(body) is None:
-            return elements._replace(kept=codec.encode() + found)
+        fields = _scanner_of_firsts().fields(found)
+        if fields is not None:
+            elements = _sorted(_decoded(fields, codec), limit)
+            if "template" not in elements.others or _COLUMN.search(body) is None:
+                return elements._replace(kept=codec.encode() + found)
     from . import tree
 
     return tree.read_all(body, codec, limit)
@@ -303,6 +316,12 @@ def read_all(body: bytes, codec: str, limit: int) -> Elements:
 def _scanner_of_all() -> Scanner:
     """Compile the larger pattern, where it is used: that takes some milliseconds."""
     return Scanner(_ALL_NEXT.encode(), _TWO_FIELDS, _ALL_SAMPLES)
+
+
+@cache
+def _scanner_of_firsts() -> Scanner:
+    """Compile the pattern that takes the first of two fields, hrefs without their fragments."""
+    return Scanner(_PAIR.encode(), _FIELD, _PAIR_SAMPLES)
 
 
 def _scanned(body: bytes, codec: str) -> str | None:
