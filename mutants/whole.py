@@ -310,8 +310,11 @@ WHOLE = (
         "write one record twice",
         "P3",
         "exports/rows.py",
-        "    for row in rows:\n",
-        "    for row in (each for every in rows for each in (every, every)):\n",
+        "    for row in rows:\n        line = encode(row)\n",
+        (
+            "    for row in (each for every in rows for each in (every, every)):\n"
+            "        line = encode(row)\n"
+        ),
         (
             (
                 "exports/test_exports.py::"

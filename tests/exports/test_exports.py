@@ -26,9 +26,8 @@ from tests.harness.commands import invoke
 from mannerly.crawler.model import PageRecord, Skipped
 from mannerly.crawler.stored import open_crawl as open_stored
 from mannerly.exports import Choice, ExportError, Format, check_target, export
-from mannerly.exports.csv import write_csv
 from mannerly.exports.export import page_rows
-from mannerly.exports.rows import FIELDS, page_row, write_jsonl
+from mannerly.exports.rows import FIELDS, page_row, write_csv, write_jsonl
 from mannerly.exports.sitemap import write_sitemap
 from mannerly.exports.whole import whole_file
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mannerly.service.jobs.model import Job, JobRun, ToService
-    from mannerly.service.jobs.states import JobEvent
+    from mannerly.service.jobs.model import Job, JobEvent, JobRun, ToService
 
 FINISHED = JobEnd("finished", fetched=3)
 

@@ -21,7 +21,7 @@ from tests.harness.waiting import eventually
 from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites
-from mannerly.service.jobs.states import JobEvent, JobState, after
+from mannerly.service.jobs.model import JobEvent, JobState, after
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from tests.service.jobs import FINISHED, Desk
 
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.service.jobs.model import JobEnd, JobRun, NewJob
-from mannerly.service.jobs.states import JobEvent, JobState
+from mannerly.service.jobs.model import JobEnd, JobEvent, JobRun, JobState, NewJob
 from mannerly.service.jobs_api import JobsApi
 from mannerly.service.operations import Problem
 from mannerly.service.service import Service

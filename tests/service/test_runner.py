@@ -8,9 +8,8 @@ import pytest
 from tests.service.jobs import Desk
 
 from mannerly.crawler.store.base import StoreFull
-from mannerly.service.jobs.model import JobEnd
+from mannerly.service.jobs.model import JobEnd, JobEvent, JobState
 from mannerly.service.jobs.runner import KEPT_DATA, RESTARTS, STOP_S
-from mannerly.service.jobs.states import JobEvent, JobState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.service.jobs import states
-from mannerly.service.jobs.states import ENDED, TRANSITIONS, JobEvent, JobState, after
+from mannerly.service.jobs import model
+from mannerly.service.jobs.model import ENDED, TRANSITIONS, JobEvent, JobState, after
 
 
 def test_table_of_the_docstring_is_the_table_of_the_code() -> None:
     """What the module says about itself is what it does."""
-    rows = [line.split()[:3] for line in (states.__doc__ or "").splitlines() if "    " in line]
+    rows = [line.split()[:3] for line in (model.__doc__ or "").splitlines() if "    " in line]
     told = {(row[0], row[1], row[2]) for row in rows if row and row[0] in set(JobState)}
 
     coded = {(state, event, to) for state, row in TRANSITIONS.items() for event, to in row.items()}

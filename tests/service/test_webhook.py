@@ -21,8 +21,7 @@ from tests.service.running import ServiceProcess
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.service import webhook
-from mannerly.service.jobs.model import JobEnd, NewJob, new_job
-from mannerly.service.jobs.states import JobEvent, JobState
+from mannerly.service.jobs.model import JobEnd, JobEvent, JobState, NewJob, new_job
 from mannerly.service.webhook import WebhookError, Webhooks, check_webhook, post
 
 if TYPE_CHECKING:

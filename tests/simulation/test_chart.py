@@ -5,9 +5,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mannerly.simulation.chart import duration_label, plot_text, rate_ticks, time_ticks
+from mannerly.simulation.chart import (
+    REFUSED,
+    duration_label,
+    plot_svg,
+    plot_text,
+    rate_ticks,
+    time_ticks,
+)
 from mannerly.simulation.result import Result, SentRequest, Violations, summarise
-from mannerly.simulation.svg import REFUSED, plot_svg
 
 
 def result_of(*, limit: float = 2.0, refused_at: tuple[float, ...] = (30.5, 31.5)) -> Result:

@@ -142,7 +142,7 @@ def _outputs(texts: object) -> list[Path]:
 
 
 def _write(path: Path, findings: Findings, checked: Checked) -> None:
-    from mannerly.exports.csv import write_csv
+    from mannerly.exports.rows import write_csv
     from mannerly.exports.whole import whole_file
     from mannerly.report.html import write_html
 

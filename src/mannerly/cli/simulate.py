@@ -188,7 +188,7 @@ def _print_json(value: dict[str, object]) -> None:
 
 
 def _draw(path: Path, title: str, result: Result) -> None:
-    from mannerly.simulation.svg import plot_svg
+    from mannerly.simulation.chart import plot_svg
 
     try:
         path.write_text(plot_svg(result, title), encoding="utf-8")

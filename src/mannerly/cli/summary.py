@@ -22,7 +22,7 @@ from .block import percent, short_time
 from .display import Display, Tone, short_host, wrapped
 from .endings import is_incomplete, resume_command
 from .retry import retry_command
-from .seed_words import astray_lines, failed_seed_lines
+from .seeds import astray_lines, failed_seed_lines
 from .terminal import plain, safe_term
 
 if TYPE_CHECKING:

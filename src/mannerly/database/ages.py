@@ -18,13 +18,24 @@ This module reads no clock.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from .boot import boot_id
-
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
+
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_id() -> str:
+    """Return the name of this machine's present boot; "" where the system gives it none."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
 
 SLACK = 0.001  # seconds a second: NTP adjusts the speed of a clock by half of that, at most
 MANY = 4096  # boots that are known; those that were not seen for longest are forgotten

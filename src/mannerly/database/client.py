@@ -33,6 +33,30 @@ if TYPE_CHECKING:
     from .address import Address
     from .scripts import Script
 
+
+_PIECE = 1000  # fields of one exchange
+
+
+def hash_pieces(server: ServerConnection, key: str) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield the fields of a hash, in pieces; one that is changed meanwhile may come twice."""
+    cursor = b"0"
+    while True:
+        cursor, found = server.ask("HSCAN", key, cursor, "COUNT", _PIECE)
+        yield list(pairs(found))
+        if int(cursor) == 0:
+            return
+
+
+def pairs(answer: Any) -> Iterator[tuple[bytes, Any]]:
+    """Yield the pairs of an answer, whatever the client library has made of it."""
+    if isinstance(answer, dict):
+        yield from answer.items()
+    elif answer and isinstance(answer[0], tuple | list):
+        yield from answer
+    else:
+        yield from zip(answer[::2], answer[1::2], strict=True)
+
+
 TIMEOUT_S = 2.0  # a call without an answer has failed after so long
 _PIECE_BYTES = 16_384  # of commands that are sent at once
 _encode = msgspec.msgpack.Encoder().encode

@@ -249,8 +249,7 @@ def _content_rows(opened: View, content: Content, choice: Choice, damage: Damage
 
 
 def _write(rows: Iterable[Row], wanted: Target, file: BinaryIO, *, include_skipped: bool) -> int:
-    from .csv import write_csv
-    from .rows import write_jsonl
+    from .rows import write_csv, write_jsonl
 
     if wanted.format is Format.CSV:
         fields = (*FIELDS, *REASONS) if include_skipped else FIELDS
@@ -308,8 +307,7 @@ def page_pieces(location: str | Path, fmt: Format) -> Iterator[bytes]:
     """
     from mannerly.crawler.stored import open_crawl
 
-    from .csv import write_csv
-    from .rows import write_jsonl
+    from .rows import write_csv, write_jsonl
 
     with open_crawl(location) as crawl, crawl.view() as opened:
         rows = page_rows(opened, ALL)

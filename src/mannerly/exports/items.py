@@ -35,7 +35,7 @@ def export_items(crawl: StoredCrawl, wanted: Target) -> Exported:
         files = 1
         with destination(wanted) as file:
             if wanted.format is Format.CSV:
-                from .csv import write_csv
+                from .rows import write_csv
 
                 fields = dict.fromkeys(name for item in _items(crawl) for name in item)
                 written = write_csv(
@@ -94,8 +94,7 @@ def write_links(opened: View, wanted: Target) -> tuple[int, int]:
         return write_parquet(
             opened.links(), schema_of(Link), wanted.path, is_folder=wanted.is_folder
         )
-    from .csv import write_csv
-    from .rows import write_jsonl
+    from .rows import write_csv, write_jsonl
 
     with destination(wanted) as file:
         if wanted.format is Format.CSV:

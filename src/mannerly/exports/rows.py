@@ -1,17 +1,28 @@
-"""The pages of an export, and their values: a row for each, in the order of `PageRecord`.
+"""The pages of an export as rows in the order of `PageRecord`; rows as JSON lines and as CSV.
 
 Instants are written as ISO 8601 in UTC. A URL that was skipped or given up has the same columns,
 nearly all of them empty, and its reason in one more column, `skipped` or `given_up`.
 
 In JSON lines, characters that end a line for some readers (U+2028, U+2029, U+0085), control a
 terminal or change the direction of text are escaped: JSON allows them, but lines may be printed.
+
+Comma-separated values (RFC 4180) are in UTF-8, with a header line; CR LF ends a row. A spreadsheet
+runs a cell that begins with = + - or @ as a formula, and the title of a page cannot be trusted. So
+a text cell that begins with one of them, or with one of their other forms (full width, small,
+superscript), gets an apostrophe in front: spreadsheets hide it, and other programs can remove it.
+White space, control characters and invisible ones in front are skipped, since some programs drop
+them first; a cell that begins with a tab or a line end is marked in any case. Numbers stay as they
+are. `is_raw` turns this off, for programs that read cells to the letter.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import unicodedata
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,11 +31,66 @@ from mannerly.crawler.web.robots_meta import is_reserved
 from mannerly.crawler.web.urls import host_key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mannerly.crawler.inspection.view import View
     from mannerly.crawler.model import Skipped
     from mannerly.crawler.page.metadata import Metadata
+
+
+_FORMULA = frozenset("=+-@\N{MINUS SIGN}\N{HYPHEN}")  # after NFKC, which folds their other forms
+_DROPPED = "\t\r\n"
+# Control and format characters, spaces and line ends, marks, and what is not assigned.
+_SKIPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Zs", "Zl", "Zp", "Mn"})
+
+
+def write_csv(
+    rows: Iterable[Mapping[str, object]],
+    fields: Sequence[str],
+    file: BinaryIO,
+    *,
+    has_head: bool = True,
+    is_raw: bool = False,
+) -> int:
+    """Write the rows under `fields`, whose names are the first line; return the number of rows.
+
+    With `is_raw` no cell gets an apostrophe: a spreadsheet may run what a page has written.
+    """
+    cell = _unchanged if is_raw else _defused
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    # With LF alone Python does not quote a cell that has a CR, and readers would see two rows.
+    writer = csv.writer(text, lineterminator="\r\n")
+    if has_head:
+        writer.writerow([cell(field) for field in fields])
+    count = 0
+    for row in rows:
+        writer.writerow([cell(row.get(field)) for field in fields])
+        count += 1
+    text.flush()
+    text.detach()  # the file is the caller's to close
+    return count
+
+
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _defused(value: object) -> object:
+    if isinstance(value, str) and value and not value[0].isalnum() and _may_run(value):
+        return "'" + value
+    return value
+
+
+def _may_run(text: str) -> bool:
+    """Return whether a spreadsheet may take text for a formula."""
+    if text[0] in _DROPPED:
+        return True
+    for character in text:
+        if unicodedata.category(character) in _SKIPPED:
+            continue
+        return unicodedata.normalize("NFKC", character)[:1] in _FORMULA
+    return False
+
 
 _CHANGED = (PageChange.NEW, PageChange.CHANGED, PageChange.UNCLEAR)
 

@@ -69,7 +69,7 @@ def open_host_memory(
         return ValkeyHosts(location, times)
     from pathlib import Path
 
-    from mannerly.database.boot import boot_id
+    from mannerly.database.ages import boot_id
 
     from .file import HostFile
 

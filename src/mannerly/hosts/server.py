@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from mannerly.database.address import parse
-from mannerly.database.client import ServerConnection
+from mannerly.database.client import ServerConnection, hash_pieces, pairs
 from mannerly.database.errors import StoreBusy
-from mannerly.database.hashes import hash_pieces, pairs
 from mannerly.database.ranges import Notes, decoded
 from mannerly.database.runs import KnownRuns
 from mannerly.database.scripts import assembled

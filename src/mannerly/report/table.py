@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mannerly.exports.csv import write_csv
+from mannerly.exports.rows import write_csv
 from mannerly.exports.whole import whole_file
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from .access import Access
 from .crawl_api import CrawlApi
 from .jobs_api import JobsApi
 from .metrics import CONTENT_TYPE, metrics_text
-from .openapi import openapi
-from .operations import Problem, not_found, store_problem
+from .operations import Problem, not_found, openapi, store_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,8 +16,7 @@ from starlette.responses import Response
 
 from mannerly.crawler.options.table import CHANGEABLE, main_name
 
-from .jobs.model import Job, NewJob
-from .jobs.states import ENDED, JobEvent, JobState
+from .jobs.model import ENDED, Job, JobEvent, JobState, NewJob
 from .operations import (
     Operation,
     Problem,

@@ -24,8 +24,11 @@ from mannerly.politeness.clock import MonotonicClock
 from .background import Background
 from .jobs.book import JobBook
 from .jobs.model import (
+    ENDED,
     FAILURE_THRESHOLD,
     THROTTLE_DELAY_S,
+    JobEvent,
+    JobState,
     check_request,
     naming,
     new_job,
@@ -33,7 +36,6 @@ from .jobs.model import (
     settings_of,
 )
 from .jobs.runner import JobRunner, remove_runs
-from .jobs.states import ENDED, JobEvent, JobState
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import not_found

@@ -11,7 +11,7 @@ from tests.crawler.shard.shard_world import EPOCH_S, brisk
 from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.events import Events
-from mannerly.crawler.frontier import first_contacts
+from mannerly.crawler.frontier import addresses
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.host.inflight import flight_of
 from mannerly.crawler.model import Candidate, Entry, Fetched, Now
@@ -80,7 +80,7 @@ def test_memory_is_flat_after_the_first_ten_thousand_hosts(
 
     Sites whose names were admitted lately have a limit of their own, which is larger.
     """
-    monkeypatch.setattr(first_contacts, "_MAX_SITES", ACTIVE)
+    monkeypatch.setattr(addresses, "_MAX_SITES", ACTIVE)
     before = 0
     for met, shard in crawl(hosts):
         if met == 10_000:

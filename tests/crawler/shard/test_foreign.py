@@ -7,7 +7,7 @@ from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, flight_of
 from mannerly.crawler.control import FetchRobots
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.model import RobotsRecord, RobotsRequest
-from mannerly.crawler.shard.foreign import PATIENCE_S
+from mannerly.crawler.shard.origins import PATIENCE_S
 
 SHARD_OF = Sharding(2).shard_of
 A = next(f"https://a{n}.example" for n in range(99) if SHARD_OF(f"a{n}.example") == 0)

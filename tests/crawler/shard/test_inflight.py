@@ -10,7 +10,7 @@ from virtual.crawl import simulate_crawl
 from virtual.servers import Faults
 from virtual.web import GeneratedWeb
 
-from mannerly.crawler.host.counts import HostCounts
+from mannerly.crawler.host.host import HostCounts
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.host.inflight import Flights, InFlight, Stage
 from mannerly.crawler.kinds import Kind

@@ -18,7 +18,7 @@ from mannerly.crawler.store.fleet_times import WAITS_KEPT_S
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import merged
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
-from mannerly.database.boot import boot_id
+from mannerly.database.ages import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

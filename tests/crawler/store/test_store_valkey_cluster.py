@@ -19,7 +19,7 @@ from mannerly.crawler.store.contract import FleetContract, LinkContract, candida
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
-from mannerly.database.boot import boot_id
+from mannerly.database.ages import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

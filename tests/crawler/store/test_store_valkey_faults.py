@@ -34,8 +34,7 @@ from mannerly.crawler.store.valkey.host_codec import packed_on_server, unpacked_
 from mannerly.crawler.store.valkey.leases import ValkeyFleet
 from mannerly.crawler.store.valkey.packing import MAX_SEQ, Poisoned
 from mannerly.database.address import parse
-from mannerly.database.ages import SLACK, Ages
-from mannerly.database.boot import boot_id
+from mannerly.database.ages import SLACK, Ages, boot_id
 from mannerly.database.ranges import out_of_range
 
 if TYPE_CHECKING:

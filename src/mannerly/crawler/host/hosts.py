@@ -24,7 +24,7 @@ from .host import Host, Place, Silence
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from .counts import HostCounts
+    from .host import HostCounts
 
 _UNSCHEDULED = Place.UNSCHEDULED
 

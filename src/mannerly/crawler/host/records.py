@@ -18,7 +18,7 @@ from mannerly.crawler.model import HostRecord
 from mannerly.politeness.model import NEVER, Reason
 
 from .audit import Spacing
-from .counts import UNKNOWN, HostCounts
+from .host import UNKNOWN, HostCounts
 from .remembering import left_s, remembered_of, unlearned, with_lesson
 
 if TYPE_CHECKING:

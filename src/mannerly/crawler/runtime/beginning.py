@@ -72,7 +72,7 @@ def fetch_settings(
     """Return the settings of the fetcher; secrets that are referred to are read here."""
     proxies = None
     if settings.proxy_env:
-        from mannerly.crawler.fetch.environment_proxies import EnvironmentProxies  # slow to import
+        from mannerly.crawler.fetch.settings import EnvironmentProxies  # slow to import
 
         proxies = EnvironmentProxies()
     return FetchSettings(

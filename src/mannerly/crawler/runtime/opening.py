@@ -16,7 +16,7 @@ from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import ShardOptions, StoreError, StoreInUse
-from mannerly.database.boot import boot_id
+from mannerly.database.ages import boot_id
 
 from .beginning import first_candidates
 

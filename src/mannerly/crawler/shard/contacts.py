@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.frontier.addresses import Addresses
+from mannerly.crawler.frontier.addresses import Addresses, FirstContacts
 from mannerly.crawler.frontier.core import Frontier
-from mannerly.crawler.frontier.first_contacts import FirstContacts
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.host.own_paces import OwnPaces
 from mannerly.crawler.host.records import HostRecords

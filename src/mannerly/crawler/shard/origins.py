@@ -2,13 +2,22 @@
 
 The gate (`robots.gate`) decides what is known and what an answer means. Here its requests go to the
 frontier, its records into the batch, its delays to the politeness core, and hosts are woken.
-A redirect to a host of another shard is followed by that shard (`foreign`).
+A redirect to a host of another shard is followed by that shard (`ForeignRobots`).
 
 Some hosts do not answer, not even for this file. While there is anything else to do, such a host is
 asked again after a minute, then after two: it may be restarting. When nothing else is left in the
 shard, waiting would only keep the crawl from ending: the host is asked `TRIES` times in all, as
 soon as its pace allows, and then given up with the cause. So the crawl of a misspelled host ends
 within seconds, and says that its name was not found.
+
+A request that another shard has to send, because it owns the host:
+
+    a.example/robots.txt ──301──► b.example/robots.txt, a host of another shard
+
+Only the owner of b.example knows its pace, so the next hop is the owner's to send. The worker
+passes the request on with a control record (`FetchRobots`); the owner sends it in a slot of the
+host, and keeps the answer in its store as the robots.txt of a.example. There the worker finds it
+and brings it back. Meanwhile the pages of a.example wait, as they do for any robots.txt.
 """
 
 from __future__ import annotations
@@ -26,8 +35,6 @@ from mannerly.crawler.robots.gate import (
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness.model import ErrorKind
 
-from .foreign import ForeignRobots
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -40,12 +47,50 @@ if TYPE_CHECKING:
     from mannerly.crawler.robots.gate import Learned
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import ShardStore
+    from mannerly.politeness.model import Instant
 
     from .contacts import Contacts
     from .given_up import GivenUpHosts
     from .pending import Pending
     from .routes import Routes
     from .sitemaps import Lists
+
+
+PATIENCE_S = 120.0  # then the file counts as unreachable, and is asked for again later
+
+
+class ForeignRobots:
+    """The requests of one shard that others have to send, until their answers are known."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[RobotsRequest, Instant]] = {}  # by origin, with a deadline
+        self._new: list[RobotsRequest] = []
+
+    def ask(self, request: RobotsRequest, now: Now) -> None:
+        """Have a request sent by the shard that owns its host."""
+        self._asked[request.origin] = request, now.mono + PATIENCE_S
+        self._new.append(request)
+
+    def take_new(self) -> list[RobotsRequest]:
+        """Return the requests that were not passed on yet."""
+        new, self._new = self._new, []
+        return new
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins whose robots.txt was asked for."""
+        return frozenset(self._asked)
+
+    def answered(self, origin: str) -> None:
+        """An origin's robots.txt is known."""
+        self._asked.pop(origin, None)
+
+    def take_overdue(self, now: Now) -> list[RobotsRequest]:
+        """Return the requests that were not answered in time; they are asked for no longer."""
+        overdue = [request for request, until in self._asked.values() if now.mono >= until]
+        for request in overdue:
+            del self._asked[request.origin]
+        return overdue
 
 
 TRIES = 3

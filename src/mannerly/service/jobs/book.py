@@ -1,11 +1,11 @@
 """The jobs of a service, in one SQLite file: they survive the service, kill -9 included.
 
 A job is one row, its value as JSON beside the columns that are asked for. Every change of a state
-goes through `move`, which applies the table of `states` inside a transaction: a late event changes
-nothing. Every other change goes through `change`, which reads the job in its own transaction: a
-caller that waited meanwhile cannot write back what was true before. The journal keeps the last
-changes of each job. A schedule's next instant is moved on in the transaction that queues its run,
-so that no run is skipped or started twice.
+goes through `move`, which applies the table of states (`model`) inside a transaction: a late event
+changes nothing. Every other change goes through `change`, which reads the job in its own
+transaction: a caller that waited meanwhile cannot write back what was true before. The journal
+keeps the last changes of each job. A schedule's next instant is moved on in the transaction that
+queues its run, so that no run is skipped or started twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import msgspec
 from mannerly.database.sqlite import Database, FileKind
 
 from .kinds import KINDS
-from .model import Job, JobRun, next_due
-from .states import ENDED, JobEvent, JobState, after
+from .model import ENDED, Job, JobEvent, JobRun, JobState, after, next_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The values of jobs: requests, jobs with their runs, answers, and messages to their processes.
+"""The values of jobs: requests, jobs with their runs, states, answers, messages to processes.
 
 A request is untrusted: its options are an allow-list (`Option.for_jobs`), and none of them opens
 the network, reads or writes a file, or runs code. Everything is checked before a job exists.
@@ -7,6 +7,30 @@ A job with a cron expression is due in local time; `cronsim` reads the expressio
 once: the book keeps the last one that was served, in the transaction that queues the run. Instants
 that passed while the service was down, or while the run before was still going, are served once
 together, not each.
+
+The states of a job, and the events that change them, are one table:
+
+    state      event      → state      meaning of the event
+    queued     started    running      its process was started
+    queued     paused     paused       by the operator
+    queued     stopped    stopped      by the operator
+    queued     failed     failed       it could not be started
+    running    paused     paused       its process is told to end; it can go on
+    running    stopped    stopped      the same
+    running    finished   finished     its crawl has ended by itself
+    running    failed     failed       the crawl ended with work left, or too many URLs failed
+    running    cancelled  cancelled    its hosts answered with 429 too often
+    running    lost       queued       its process or the service died: it goes on when it can
+    paused     resumed    queued       by the operator
+    paused     stopped    stopped      by the operator
+    finished   resumed    queued       run again: retried, or due by its schedule
+    failed     resumed    queued       the same
+    stopped    resumed    queued       the same
+    cancelled  resumed    queued       the same
+
+Every other event is late: a process that ends after its job was stopped changes nothing. A paused
+or stopped job has no process (after the grace of the requests under way), so nothing of it has to
+be kept in memory, and a restart of the service finds it as it was.
 """
 
 from __future__ import annotations
@@ -15,6 +39,7 @@ import secrets
 from collections.abc import Iterator, Mapping  # noqa: TC003 - msgspec reads them at run time
 from contextlib import contextmanager
 from datetime import datetime
+from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,11 +53,67 @@ from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
 
 from .kinds import KINDS, JobKind
-from .states import JobState
 
 if TYPE_CHECKING:
     from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
+
+
+class JobState(StrEnum):
+    """The state of a job."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+
+
+class JobEvent(StrEnum):
+    """Something that happened to a job."""
+
+    STARTED = "started"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+_S, _E = JobState, JobEvent
+TRANSITIONS: dict[JobState, dict[JobEvent, JobState]] = {
+    _S.QUEUED: {
+        _E.STARTED: _S.RUNNING,
+        _E.PAUSED: _S.PAUSED,
+        _E.STOPPED: _S.STOPPED,
+        _E.FAILED: _S.FAILED,
+    },
+    _S.RUNNING: {
+        _E.PAUSED: _S.PAUSED,
+        _E.STOPPED: _S.STOPPED,
+        _E.FINISHED: _S.FINISHED,
+        _E.FAILED: _S.FAILED,
+        _E.CANCELLED: _S.CANCELLED,
+        _E.LOST: _S.QUEUED,
+    },
+    _S.PAUSED: {_E.RESUMED: _S.QUEUED, _E.STOPPED: _S.STOPPED},
+    _S.FINISHED: {_E.RESUMED: _S.QUEUED},
+    _S.FAILED: {_E.RESUMED: _S.QUEUED},
+    _S.STOPPED: {_E.RESUMED: _S.QUEUED},
+    _S.CANCELLED: {_E.RESUMED: _S.QUEUED},
+}
+
+# States in which nothing more happens until the operator, or its schedule, asks for it.
+ENDED = frozenset({JobState.FINISHED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED})
+
+
+def after(state: JobState, event: JobEvent) -> JobState | None:
+    """Return the state after an event; None if the event is late and changes nothing."""
+    return TRANSITIONS[state].get(event)
 
 
 class ScheduleError(ValueError):

@@ -29,13 +29,14 @@ from .model import (
     THROTTLE_DELAY_S,
     Job,
     JobEnd,
+    JobEvent,
     JobOrder,
     JobReport,
     JobRun,
+    JobState,
     StopJob,
     settings_of,
 )
-from .states import JobEvent, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,7 @@ from mannerly.crawler.model import Entry, ListedPage, PageRecord
 from mannerly.crawler.store.base import Batch
 from mannerly.crawler.store.lastmod import MIN_CASES, is_audited
 
-from .opening import OPTIONS, Opening
-from .values import candidate, counts, enter, page
+from .values import OPTIONS, Opening, candidate, counts, enter, page
 
 
 class RecrawlContract(Opening):

@@ -15,8 +15,7 @@ from mannerly.crawler.store.base import (
     WorkerCard,
 )
 
-from .opening import OPTIONS, Opening
-from .values import START, candidate, counts, enter, new_manifest, page
+from .values import OPTIONS, START, Opening, candidate, counts, enter, new_manifest, page
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control

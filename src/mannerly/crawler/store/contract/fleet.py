@@ -11,8 +11,7 @@ from mannerly.crawler.store import create_crawl, exists, wipe
 from mannerly.crawler.store.base import Batch, StoreError, StoreInUse, WorkerCard
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost
 
-from .opening import OPTIONS, Opening
-from .values import START, candidate, counts, enter, new_manifest, page
+from .values import OPTIONS, START, Opening, candidate, counts, enter, new_manifest, page
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,7 @@ from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import ArchivePlace, PageItems
 from mannerly.crawler.store.base import Batch
 
-from .opening import Opening
-from .values import candidate, counts, enter, page
+from .values import Opening, candidate, counts, enter, page
 
 _MISSING = RetryUrls(failed=False, given_up=False, missing=True)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mannerly.crawler.store.base import Batch, Committed
 
-from .opening import Opening
-from .values import START, candidate, counts, page
+from .values import START, Opening, candidate, counts, page
 
 _MANY = 500
 

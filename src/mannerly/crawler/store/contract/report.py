@@ -6,8 +6,7 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Traffic
 from mannerly.crawler.store.base import Batch
 
-from .opening import Opening
-from .values import candidate, counts, enter, page
+from .values import Opening, candidate, counts, enter, page
 
 
 class ReportContract(Opening):

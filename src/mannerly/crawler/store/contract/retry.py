@@ -10,8 +10,7 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import ArchivePlace, Entry, HostRecord, Skipped
 from mannerly.crawler.store.base import Batch
 
-from .opening import OPTIONS, Opening
-from .values import candidate, counts, enter, page
+from .values import OPTIONS, Opening, candidate, counts, enter, page
 
 if TYPE_CHECKING:
     from mannerly.crawler.store.base import ShardStore

@@ -6,8 +6,7 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Entry, HostRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch, Committed
 
-from .opening import Opening
-from .values import START, candidate, counts, enter, offer, page
+from .values import START, Opening, candidate, counts, enter, offer, page
 
 
 class ShardContract(Opening):

@@ -13,7 +13,7 @@ import msgspec
 
 from mannerly.crawler.store.base import WorkerCard
 from mannerly.crawler.store.fleet_times import CLOCKS_S, FORGOTTEN_S, LEASE_S
-from mannerly.database.hashes import pairs
+from mannerly.database.client import pairs
 
 from .packing import Poisoned, text_of
 

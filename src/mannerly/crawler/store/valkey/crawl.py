@@ -29,7 +29,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import CLOCKS_S
 from mannerly.database.address import parse
-from mannerly.database.boot import boot_id
+from mannerly.database.ages import boot_id
 from mannerly.database.client import ScriptRefused
 
 from .cards import Cards

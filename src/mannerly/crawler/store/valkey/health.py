@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.base import StoreError
 from mannerly.database.address import AddressRefused, parse, password_of
-from mannerly.database.client import info
-from mannerly.database.hashes import pairs
+from mannerly.database.client import info, pairs
 
 from .client import ValkeyServer
 from .keys import CRAWLS

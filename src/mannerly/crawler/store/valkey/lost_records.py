@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.kinds import KINDS
-from mannerly.database.hashes import hash_pieces
+from mannerly.database.client import hash_pieces
 
 from .fetched import BLOCK, as_text, pack_block, packed_text, recorded_portions
 from .packing import unpack_entry

@@ -15,7 +15,7 @@ from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.store.base import Extra, ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
-from mannerly.database.hashes import hash_pieces, pairs
+from mannerly.database.client import hash_pieces, pairs
 from mannerly.database.ranges import Notes
 
 from .host_codec import unpack_host, unpack_robots

@@ -26,7 +26,7 @@ from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import LEASE_S, WAITS_KEPT_S
-from mannerly.database.hashes import pairs
+from mannerly.database.client import pairs
 
 from .host_codec import merged, packed_on_server, silent_until, unpack_host, unpacked_on_server
 

@@ -30,7 +30,7 @@ from mannerly.crawler.store.base import (
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import POLL_S
-from mannerly.database.hashes import pairs
+from mannerly.database.client import pairs
 
 from .batches import Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
