@@ -88,6 +88,14 @@ def test_help_imports_only_the_command(words: list[str]) -> None:
     assert not loaded & (ENGINE | {"asyncio", "msgspec", "rich", "sqlite3", "tomllib"})
 
 
+def test_a_crawl_imports_no_other_client() -> None:
+    """Proxies of the environment and versions of extras are read where they are asked for."""
+    loaded = modules_after("import mannerly.crawler.crawl, mannerly.cli.crawl")
+
+    assert "mannerly.crawler.fetch.settings" in loaded
+    assert not loaded & {"email", "http", "ssl", "urllib.request", "importlib.metadata"}
+
+
 def test_hosts_are_loaded_only_where_a_place_is_named() -> None:
     """A driver or an adapter without `memory=` needs neither leases nor a database."""
     probe = "from mannerly.politeness.drivers.threads import ThreadedPoliteness as P; {}"

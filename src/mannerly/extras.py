@@ -6,7 +6,6 @@ are installed from a clone.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 _OLD_REDIS = ("1", "2", "3", "4")
@@ -27,6 +26,9 @@ def require_redis(what: str) -> None:
     Raises:
         MissingExtra: the client is not installed, or it is too old.
     """
+    # Imported here: 5 ms that only crawls in a server need.
+    from importlib.metadata import PackageNotFoundError, version
+
     if find_spec("redis") is None:
         raise MissingExtra(f"{what} needs the package redis: {install_words('redis')}")
     try:
