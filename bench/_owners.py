@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mannerly.crawler.frontier.sharding import Sharding
-from mannerly.crawler.store.valkey.home import read_card
+from mannerly.crawler.store.valkey.home import read_member
 from mannerly.crawler.store.valkey.keys import CrawlKeys
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Owners:
 
     def kill(self, worker: Worker) -> None:
         """Kill a worker, as a power cut would."""
-        card = read_card(worker.home)
+        card = read_member(worker.home)
         worker.kill()
         self.kills.append(Kill(time.monotonic(), "" if card is None else card.member))
 

@@ -214,7 +214,7 @@ BOUNDED = (
         "cli/endings.py",
         "    left = result.pending > 0 or result.given_up > 0",
         "    left = result.pending > 0",
-        ("cli/test_hopeless.py::test_a_site_that_stops_serving_is_given_up",),
+        ("cli/test_unreachable.py::test_a_site_that_stops_serving_is_given_up",),
     ),
     Mutant(
         "wait for ever for a page of a lost shard",

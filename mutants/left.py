@@ -53,7 +53,7 @@ LEFT = (
     Mutant(
         "take a request that left for one that did not",
         "P4",
-        "crawler/shard/lessons.py",
+        "crawler/shard/reporting.py",
         "flight.stage is Stage.SENT or ",
         "",
         (f"{_LACKS}::test_a_request_that_left_and_failed_here_has_used_its_slot",),

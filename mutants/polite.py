@@ -276,8 +276,8 @@ POLITE = (
         "send into a Retry-After that came while connecting",
         "P4",
         "politeness/host.py",
-        "            now < requested.blocked_until\n            or requested.is_lent\n",
-        "            requested.is_lent\n",
+        "            now < requested.blocked_until\n            or requested.is_suspended\n",
+        "            requested.is_suspended\n",
         ("politeness/test_host_clocks.py::test_request_does_not_leave_inside_a_retry_after",),
     ),
     Mutant(
@@ -333,7 +333,7 @@ POLITE = (
     Mutant(
         "commit a pause some time later",
         "P4",
-        "crawler/shard/lessons.py",
+        "crawler/shard/reporting.py",
         "            self._pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S\n",
         "            pass\n",
         ("crawler/shard/test_urgent.py::test_a_fresh_retry_after_is_urgent_until_it_is_committed",),

@@ -190,7 +190,7 @@ FRONTIER = (
         "look at any number of entries in one turn",
         "G8",
         _FRONTIER,
-        "            if looks == _LOOKS_PER_TURN:\n",
+        "            if tries == _TRIES_PER_TURN:\n",
         "            if False:\n",
         (f"{_QUEUES}take_looks_at_a_bounded_number_of_entries",),
         ("G8",),

@@ -99,7 +99,7 @@ TROUBLE = (
     Mutant(
         "count no refusals of a URL",
         "D1",
-        "crawler/shard/lessons.py",
+        "crawler/shard/reporting.py",
         "            refusals = self._refusals[item.seq] = self._refusals.get(item.seq, 0) + 1\n",
         "            refusals = 1\n",
         (f"{_REFUSED}retries_of_a_refused_url_are_counted",),

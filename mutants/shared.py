@@ -33,7 +33,7 @@ SHARED = (
         "send to a host that another crawl holds",
         "P4",
         "crawler/shard/host_leases.py",
-        "            self._politeness.lend(budget.key, now=now.mono)\n            self._hosts.touch(budget.members)\n",
+        "            self._politeness.suspend(budget.key, now=now.mono)\n            self._hosts.touch(budget.members)\n",
         "            self._hosts.touch(budget.members)\n",
         (_TURNS + "test_the_one_that_waits_says_for_whom",),
     ),
@@ -161,11 +161,11 @@ SHARED = (
         (_SUITE + "test_a_lone_holder_is_told_of_a_wait_that_another_process_has_written",),
     ),
     Mutant(
-        "let a connecting request leave a lent host",
+        "let a connecting request leave a suspended host",
         "P4",
         _HOST,
-        "            or requested.is_lent\n",
+        "            or requested.is_suspended\n",
         "",
-        ("politeness/test_lent.py::test_a_request_that_is_connecting_does_not_leave",),
+        ("politeness/test_suspended.py::test_a_request_that_is_connecting_does_not_leave",),
     ),
 )

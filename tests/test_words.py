@@ -40,9 +40,16 @@ VAGUE = re.compile(
     r"|cannot be had|is met with|onlookers?|cheap to dear)\b",
     re.IGNORECASE,
 )
+# Words of the domain that were replaced by plain ones, in sentences and in names.
+REPLACED = re.compile(
+    r"(?<![A-Za-z])(?:hopeless|hush|crowd(?:s|ed)?|lend|regain(?:s|ed)?|handed out|worker cards?"
+    r"|WorkerCard|HostLooks|PageLooked)(?![a-z])|events as told",
+    re.IGNORECASE,
+)
 # Words that need a second read, in documents and help topics.
 UNCLEAR = re.compile(
-    r"\b(?:hopeless|in vain|can(?:not)? be had|cheap to dear|dear(?:er)? (?:part|still)"
+    r"\b(?:hopeless|crowds|worker cards?|handed out|in vain|can(?:not)? be had|cheap to dear"
+    r"|dear(?:er)? (?:part|still)"
     r"|since a while|belongs? into|onlookers?|ha(?:s|ve) (?:its|their) part|is met with"
     r"|those that are left|what was handed out|which of them it is|nothing is sent for as long"
     r"|looks? for hope)\b"
@@ -103,6 +110,7 @@ def test_source_cites_nothing_that_readers_do_not_have() -> None:
 def test_source_has_no_vague_words() -> None:
     """A process, a host, a caller or a worker does things: it is named."""
     assert lines_with(VAGUE) == []
+    assert lines_with(REPLACED) == []
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: str(page.relative_to(ROOT)))

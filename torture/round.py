@@ -163,7 +163,7 @@ class Round:
         report.longest_silence_s = max(report.longest_silence_s, silence_s)
         if silence_s > SILENCE_S:
             facts = status(self.data_dir)
-            reasons = [card.get("waits_for") for card in facts.get("workers", ())]
+            reasons = [heartbeat.get("waits_for") for heartbeat in facts.get("workers", ())]
             goes_on = _requests(web) > count  # while `status` was asked
             if command.code is None and not any(reasons) and not goes_on:
                 self._say("P6", f"{silence_s:.0f} s without a request or a reason: {facts}")

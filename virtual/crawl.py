@@ -240,8 +240,13 @@ class _Crawl:
             if is_idle and not has_news:
                 self._is_finished = True
                 break
-            if engine.in_flight == 0 and not has_news and not has_seeds and engine.is_hopeless:
-                engine.give_up_hopeless()
+            if (
+                engine.in_flight == 0
+                and not has_news
+                and not has_seeds
+                and engine.has_only_unreachable
+            ):
+                engine.give_up_unreachable()
         self._check()  # before `stop`, which takes requests from hosts that others wait behind
         engine.stop()
         if self._leases is not None:

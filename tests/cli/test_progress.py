@@ -15,7 +15,7 @@ from mannerly.cli.event_log import ORDINARY, EventLog
 from mannerly.cli.progress import Progress
 from mannerly.cli.summary import Ended, summary
 from mannerly.cli.terminal import safe_term
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
@@ -207,8 +207,8 @@ def test_changes_of_pace_and_breakers_are_logged() -> None:
             polite.Slowed("a.example", 1.0, 0.25, 0),
             polite.Slowed("a.example", 2.0, 0.5, 2),
             polite.Opened("b.example", 1.0, 61.0, 1),
-            told.HostGivenUp("c.example", "name_not_resolved"),
-            told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace"),
+            crawl_events.HostGivenUp("c.example", "name_not_resolved"),
+            crawl_events.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace"),
         ],
         left_out=3,
     )
@@ -238,7 +238,9 @@ def test_above_a_live_block_only_what_needs_a_look_is_said() -> None:
 
 def test_json_has_the_same_keys() -> None:
     """Escape sequences of a URL are escaped as JSON does it."""
-    news = EventBatch([told.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace")])
+    news = EventBatch(
+        [crawl_events.HostWaits("d.example", "https://d.example/\x1b[2J", 5.0, "pace")]
+    )
 
     (line,) = EventLog("json").lines(news)
 

@@ -11,7 +11,7 @@ from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.commands import invoke
 
 from mannerly.crawler.store import create_crawl, in_server, open_crawl
-from mannerly.crawler.store.base import WorkerCard
+from mannerly.crawler.store.base import Heartbeat
 from mannerly.crawler.store.contract import new_manifest
 
 pytestmark = pytest.mark.processes
@@ -99,9 +99,9 @@ def test_status_counts_the_workers_of_a_crawl() -> None:
         shown = []
         with closing(open_crawl(f"{server.url}#x")) as two:
             for number, store in enumerate((one, two)):
-                card = WorkerCard(f"w{number}", "here", 4711 + number, [], 0, time.time())
+                heartbeat = Heartbeat(f"w{number}", "here", 4711 + number, [], 0, time.time())
                 assert store.fleet is not None
-                store.fleet.renew(card, now=0.0)
+                store.fleet.renew(heartbeat, now=0.0)
                 shown.append(invoke("status", server.url, "--crawl", "x").stdout)
 
     assert " (pid 4711), " in shown[0]

@@ -25,7 +25,7 @@ from mannerly.crawler.host_view import NO_ROBOTS, Doing, pack_doing
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, HostRecord
 from mannerly.crawler.store import create_crawl, open_crawl
-from mannerly.crawler.store.base import Batch, Manifest, ShardOptions, WorkerCard
+from mannerly.crawler.store.base import Batch, Heartbeat, Manifest, ShardOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_status_works_while_the_crawl_runs(crawl: Path) -> None:
     """The owner keeps its lock, and status tells which process it is."""
     with closing(open_crawl(crawl)) as owner:
         owner.hold()
-        owner.renew(WorkerCard("w1", "here", 4711, [0, 1], 12, time.time()))
+        owner.renew(Heartbeat("w1", "here", 4711, [0, 1], 12, time.time()))
         outcome = invoke("status", crawl)
         facts = json.loads(invoke("status", crawl, "--json").stdout)
 
@@ -92,11 +92,11 @@ def state_of(crawl: Path) -> str:
 def test_status_tells_the_state(crawl: Path) -> None:
     """Stopped, running, waiting, paused (running or not), and finished when nothing is left."""
     seen = [state_of(crawl)]
-    card = WorkerCard("w1", "here", 4711, [0, 1], 12, time.time())
+    heartbeat = Heartbeat("w1", "here", 4711, [0, 1], 12, time.time())
     with closing(open_crawl(crawl)) as owner:
         owner.hold()
         seen.append(state_of(crawl))
-        owner.renew(card._replace(waits_for="the disk is full"))
+        owner.renew(heartbeat._replace(waits_for="the disk is full"))
         seen.append(state_of(crawl))
         owner.order(Pause())
         seen.append(state_of(crawl))

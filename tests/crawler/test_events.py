@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from tests.crawler.shard.shard_world import ShardWorld
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.events import Event, Events, UrlsFound
 from mannerly.politeness import events as polite
 
@@ -40,13 +40,13 @@ def test_without_a_listener_nothing_happens() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in get_args(Event) if kind.__module__ == told.__name__]
+    "kind", [kind for kind in get_args(Event) if kind.__module__ == crawl_events.__name__]
 )
 def test_events_are_values(kind: type) -> None:
     """No listener can change what the next one hears."""
     assert issubclass(kind, tuple)
     assert kind.__doc__
-    assert f"    {kind.__name__} " in (told.__doc__ or "")
+    assert f"    {kind.__name__} " in (crawl_events.__doc__ or "")
 
 
 def test_a_shard_tells_the_way_of_a_page() -> None:
@@ -67,7 +67,7 @@ def test_a_shard_tells_the_way_of_a_page() -> None:
         "PageSettled",
         "UrlsFound",
     ]
-    (settled,) = world.told(told.PageSettled)
+    (settled,) = world.told(crawl_events.PageSettled)
     assert (settled.entry.url, settled.record.status) == ("https://a.example/", 200)
 
 
@@ -82,7 +82,7 @@ def test_events_of_the_politeness_core_pass_through() -> None:
 
     (throttled,) = world.told(polite.Throttled)
     assert (throttled.host, throttled.status, throttled.retry_after_s) == ("a.example", 429, 30.0)
-    (retried,) = world.told(told.PageRetried)
+    (retried,) = world.told(crawl_events.PageRetried)
     assert (retried.entry.url, retried.is_refusal) == ("https://a.example/", True)
 
 
@@ -95,7 +95,7 @@ def test_a_tick_tells_where_the_hosts_are() -> None:
 
     world.shard.tick(world.now)
 
-    (measured,) = world.told(told.ShardMeasured)
+    (measured,) = world.told(crawl_events.ShardMeasured)
     assert (measured.shard, measured.in_flight, measured.undelivered) == (0, 2, 0)
     assert measured.queued == 1
     assert (measured.places.known, measured.places.active, measured.places.ready) == (2, 2, 0)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from tests.crawler.views import a_view, a_wait
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 from mannerly.crawler.host_view import HostStatus, status_of
 from mannerly.crawler.kinds import Kind
@@ -53,8 +53,8 @@ def page(
     error: str | None = None,
     outcome: Outcome = Outcome.OK,
     **rest: Any,
-) -> told.PageSettled:
-    return told.PageSettled(
+) -> crawl_events.PageSettled:
+    return crawl_events.PageSettled(
         ENTRY, record(status, error), outcome, 0.05, **{"passed_over": {}} | rest
     )
 
@@ -66,8 +66,10 @@ def fold(*events: Event) -> Stats:
     return folded.summed()
 
 
-def sent(gap_s: float | None, *, is_early: bool = False, delay_s: float = 1.0) -> told.RequestSent:
-    return told.RequestSent(HOST, gap_s, delay_s, is_early)
+def sent(
+    gap_s: float | None, *, is_early: bool = False, delay_s: float = 1.0
+) -> crawl_events.RequestSent:
+    return crawl_events.RequestSent(HOST, gap_s, delay_s, is_early)
 
 
 def measured(shard: int, **numbers: Any) -> ShardMeasured:
@@ -105,7 +107,7 @@ def test_links_that_were_not_taken_are_skipped_by_reason() -> None:
     """Those of pages and of lists are added up; the lists themselves are no pages."""
     stats = fold(
         page(passed_over={"off_host": 3, "scheme": 1}),
-        told.ListSettled(SITEMAP, record(), {"off_host": 2}),
+        crawl_events.ListSettled(SITEMAP, record(), {"off_host": 2}),
     )
 
     assert stats.skipped == {"off_host": 5, "scheme": 1}
@@ -115,9 +117,9 @@ def test_links_that_were_not_taken_are_skipped_by_reason() -> None:
 def test_robots_and_lists_are_counted_together() -> None:
     """Whether they could be had or not: they are requests that are no pages."""
     stats = fold(
-        told.RobotsAnswered(ROBOTS, 200),
-        told.RobotsAnswered(ROBOTS, None),
-        told.ListSettled(SITEMAP, record(404), {}),
+        crawl_events.RobotsAnswered(ROBOTS, 200),
+        crawl_events.RobotsAnswered(ROBOTS, None),
+        crawl_events.ListSettled(SITEMAP, record(404), {}),
     )
 
     assert (stats.robots, stats.fetched, stats.statuses) == (3, 0, {})
@@ -128,8 +130,8 @@ def test_a_host_is_tallied_with_its_answers_and_refusals() -> None:
     stats = fold(
         page(),
         page(429, outcome=Outcome.THROTTLE),
-        told.PageRetried(ENTRY, is_refusal=True),
-        told.PageRetried(ENTRY, is_refusal=False),
+        crawl_events.PageRetried(ENTRY, is_refusal=True),
+        crawl_events.PageRetried(ENTRY, is_refusal=False),
         page(None, "blocked_address", Outcome.NEUTRAL, is_local=True),
     )
 
@@ -141,7 +143,7 @@ def test_a_host_is_tallied_with_its_answers_and_refusals() -> None:
 
 def test_retries_are_counted_and_only_refusals_are_told_of_a_host() -> None:
     """A retry after a failure makes no line in the summary."""
-    stats = fold(told.PageRetried(ENTRY, is_refusal=False))
+    stats = fold(crawl_events.PageRetried(ENTRY, is_refusal=False))
 
     assert stats.retries == 1
     assert stats.tallies == {}
@@ -170,9 +172,9 @@ def test_a_first_request_makes_no_tally() -> None:
 def test_dropped_urls_are_skipped_by_the_reason_before_the_colon() -> None:
     """Why a single host was given up is in its record, not in the totals."""
     stats = fold(
-        told.UrlsDropped("host_retired: 3 failures in a row", 40),
-        told.UrlsDropped("host_retired", 2),
-        told.UrlsDropped("robots", 1),
+        crawl_events.UrlsDropped("host_retired: 3 failures in a row", 40),
+        crawl_events.UrlsDropped("host_retired", 2),
+        crawl_events.UrlsDropped("robots", 1),
     )
 
     assert stats.skipped == {"host_retired": 42, "robots": 1}
@@ -181,11 +183,11 @@ def test_dropped_urls_are_skipped_by_the_reason_before_the_colon() -> None:
 def test_found_urls_and_throttles_and_commits_are_counted() -> None:
     """New URLs add up, refusals add up, and the latest commit counts."""
     stats = fold(
-        told.UrlsFound(3),
-        told.UrlsFound(4),
+        crawl_events.UrlsFound(3),
+        crawl_events.UrlsFound(4),
         polite.Throttled(HOST, 0.0, 429, None),
-        told.BatchCommitted(10, 0.2),
-        told.BatchCommitted(1, 0.1),
+        crawl_events.BatchCommitted(10, 0.2),
+        crawl_events.BatchCommitted(1, 0.1),
     )
 
     assert (stats.found, stats.throttles, stats.commit_s) == (7, 1, 0.1)
@@ -235,8 +237,8 @@ def test_hosts_that_were_seen_come_closer_with_time() -> None:
     folded = StatsFold()
     host = a_view(HOST, HostStatus.ASKED_TO_WAIT, 3, 1.0, 60.0)
     paused = a_view("b.example", HostStatus.PAUSED, 3)
-    folded(told.HostsSeen(0, 100.0, (host,)))
-    folded(told.HostsSeen(1, 100.0, (paused,)))
+    folded(crawl_events.HostsSeen(0, 100.0, (host,)))
+    folded(crawl_events.HostsSeen(1, 100.0, (paused,)))
 
     soon, late = folded.host_views(110.0), folded.host_views(1000.0)
 
@@ -256,7 +258,7 @@ def test_latencies_are_known_to_an_eighth(latency_s: float) -> None:
     assert Latencies().within(0.5) == 0.0
 
 
-def held_back(url: str) -> told.PageSettled:
+def held_back(url: str) -> crawl_events.PageSettled:
     """A page that was held back before it was fetched."""
     entry = ENTRY._replace(url=url, priority=placed(9, is_held_back=True))
     return page()._replace(entry=entry, record=record()._replace(url=url))
@@ -268,13 +270,13 @@ def test_what_is_held_back_is_counted_until_it_is_fetched() -> None:
     many = {f"a.example/{number}x/*": 1 for number in range(2 * REMARKABLE)}
 
     stats = fold(
-        told.UrlsHeldBack({month: 3}),
+        crawl_events.UrlsHeldBack({month: 3}),
         held_back("https://a.example/calendar/1"),
         held_back("https://a.example/day/1"),  # an earlier run has found it
         page(),
     )
-    flooded = fold(told.UrlsHeldBack(many))
-    stats.add(fold(told.UrlsHeldBack({month: 5})))
+    flooded = fold(crawl_events.UrlsHeldBack(many))
+    stats.add(fold(crawl_events.UrlsHeldBack({month: 5})))
 
     assert stats.held_back == {month: 7}
     assert flooded.held_back.total() == 2 * REMARKABLE
@@ -283,19 +285,19 @@ def test_what_is_held_back_is_counted_until_it_is_fetched() -> None:
 
 def test_what_was_mended_in_the_store_is_kept() -> None:
     """One line for each shard, for the summary."""
-    assert fold(told.StoreMended("a"), told.StoreMended("b")).mended == ["a", "b"]
+    assert fold(crawl_events.StoreMended("a"), crawl_events.StoreMended("b")).mended == ["a", "b"]
 
 
 def test_waits_are_counted_by_the_limit_that_decided_them() -> None:
     """What a host asked for when it asked, and not again when its next request waits for it."""
     stats = fold(
-        told.HostWaits(HOST, "https://a.example/1", 0.5, "pace"),
-        told.HostWaits(HOST, "https://a.example/2", 9.0, "retry_after"),
+        crawl_events.HostWaits(HOST, "https://a.example/1", 0.5, "pace"),
+        crawl_events.HostWaits(HOST, "https://a.example/2", 9.0, "retry_after"),
         polite.Throttled(HOST, 0.0, 429, 20.0),
         polite.Opened(HOST, 10.0, 70.0, 1),
         polite.Throttled(HOST, 0.0, 429, inf),
     )
-    stats.add(fold(told.HostWaits(HOST, "https://a.example/3", 0.5, "pace", times=16)))
+    stats.add(fold(crawl_events.HostWaits(HOST, "https://a.example/3", 0.5, "pace", times=16)))
 
     assert {reason: waits.total() for reason, waits in stats.blocked.items()} == {
         "pace": 17,
@@ -309,9 +311,9 @@ def test_waits_are_counted_by_the_limit_that_decided_them() -> None:
 def test_answers_that_are_no_pages_are_counted_by_status() -> None:
     """Robots.txt, and tries that are repeated; 0: there was no answer."""
     stats = fold(
-        told.PageRetried(ENTRY, is_refusal=True, status=503),
-        told.PageRetried(ENTRY, is_refusal=False),
-        told.RobotsAnswered(RobotsRequest("https://a.example/robots.txt", HOST, ""), 404),
+        crawl_events.PageRetried(ENTRY, is_refusal=True, status=503),
+        crawl_events.PageRetried(ENTRY, is_refusal=False),
+        crawl_events.RobotsAnswered(RobotsRequest("https://a.example/robots.txt", HOST, ""), 404),
     )
 
     assert stats.other_statuses == {503: 1, 0: 1, 404: 1}
@@ -325,32 +327,32 @@ def test_run_that_has_ended_leaves_its_counts() -> None:
 
 
 HEARD = {
-    told.RequestSent,
-    told.RobotsAnswered,
-    told.PageSettled,
-    told.ListSettled,
-    told.ItemsExtracted,
-    told.PageRetried,
-    told.PageLooked,
-    told.UrlsDropped,
-    told.UrlsFound,
-    told.UrlsHeldBack,
-    told.HostGivenUp,
-    told.ShardMeasured,
-    told.HostsSeen,
-    told.HostWaits,
-    told.BatchCommitted,
-    told.StoreMended,
-    told.LoopStalled,
-    told.ShardLost,
+    crawl_events.RequestSent,
+    crawl_events.RobotsAnswered,
+    crawl_events.PageSettled,
+    crawl_events.ListSettled,
+    crawl_events.ItemsExtracted,
+    crawl_events.PageRetried,
+    crawl_events.PageVisited,
+    crawl_events.UrlsDropped,
+    crawl_events.UrlsFound,
+    crawl_events.UrlsHeldBack,
+    crawl_events.HostGivenUp,
+    crawl_events.ShardMeasured,
+    crawl_events.HostsSeen,
+    crawl_events.HostWaits,
+    crawl_events.BatchCommitted,
+    crawl_events.StoreMended,
+    crawl_events.LoopStalled,
+    crawl_events.ShardLost,
 }
 
 
 def test_every_event_of_the_crawl_is_counted() -> None:
     """A new event has to be put in the list."""
-    ours = {kind for kind in get_args(Event) if kind.__module__ == told.__name__}
+    ours = {kind for kind in get_args(Event) if kind.__module__ == crawl_events.__name__}
 
-    assert ours - HEARD == {told.SitemapsLimited}
+    assert ours - HEARD == {crawl_events.SitemapsLimited}
 
 
 @pytest.mark.parametrize(
@@ -383,12 +385,12 @@ def test_totals_of_processes_are_added_up() -> None:
     one = fold(
         page(passed_over={"robots": 1}),
         sent(2.0),
-        told.RobotsAnswered(ROBOTS, 200),
-        told.PageRetried(ENTRY, is_refusal=True),
-        told.UrlsFound(3),
-        told.HostGivenUp(HOST, "it fails"),
+        crawl_events.RobotsAnswered(ROBOTS, 200),
+        crawl_events.PageRetried(ENTRY, is_refusal=True),
+        crawl_events.UrlsFound(3),
+        crawl_events.HostGivenUp(HOST, "it fails"),
         polite.Throttled(HOST, 0.0, 429, None),
-        told.BatchCommitted(1, 0.1),
+        crawl_events.BatchCommitted(1, 0.1),
         measured(
             0, in_flight=1, undelivered=1, queued=5, places=HostPlaces(3, 2, 1, 1, {}, 0, 0, 1, 9)
         ),
@@ -396,8 +398,8 @@ def test_totals_of_processes_are_added_up() -> None:
     other = fold(
         page(None, "timeout", Outcome.OVERLOAD),
         sent(0.5, is_early=True, delay_s=0.4),
-        told.HostGivenUp("b.example", "it fails"),
-        told.BatchCommitted(1, 0.3),
+        crawl_events.HostGivenUp("b.example", "it fails"),
+        crawl_events.BatchCommitted(1, 0.3),
         measured(
             0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 1, 0, 0, {}, 1, 0, 0, 2)
         ),
@@ -464,11 +466,11 @@ def test_failures_in_a_row_are_counted_until_a_success() -> None:
 def test_refused_pages_and_hosts_that_are_given_up_are_failures_in_a_row() -> None:
     """An answer of 400 or above, and every URL of such a host; elsewhere a 404 is no error."""
     missing, unchanged = page(404), page(399)
-    given_up = told.UrlsDropped("host_retired: it failed 5 times", 15)
+    given_up = crawl_events.UrlsDropped("host_retired: it failed 5 times", 15)
 
     totals = fold(unchanged, missing, missing, page(500), given_up)
 
     assert totals.longest_failures == 18
     assert totals.failed == {}
     assert fold(missing, page(200), missing).longest_failures == 1
-    assert fold(told.UrlsDropped("excluded", 15)).longest_failures == 0
+    assert fold(crawl_events.UrlsDropped("excluded", 15)).longest_failures == 0

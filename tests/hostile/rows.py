@@ -311,7 +311,7 @@ FAULTS = (
             "simulation/test_promises.py::test_steady_use_is_near_the_limit",
             "simulation/test_promises.py::test_steady_refusals_are_rare",
             "simulation/test_promises.py::test_server_that_bans_is_hardly_provoked",
-            "simulation/test_crawl.py::test_a_hopeless_web_is_given_up",
+            "simulation/test_crawl.py::test_an_unreachable_web_is_given_up",
         ),
     ),
     Row(

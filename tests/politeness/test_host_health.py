@@ -177,7 +177,7 @@ def test_host_without_a_success_is_given_up_in_the_end(bad: Response, latest: st
 
 @pytest.mark.parametrize("good", [OK, Response(404, 0.05)])
 def test_answer_in_between_makes_the_time_count_anew(good: Response) -> None:
-    """A host that refuses a lot and serves a little is slow, not hopeless."""
+    """A host that refuses a lot and serves a little is slow, not down."""
     client = Client(give_up_after_s=900.0)
 
     while client.now < 5000.0:

@@ -105,7 +105,9 @@ def test_the_crawlers_own_audit_sees_a_core_that_forgets_a_limit(
         (Faults(timeout=1.0), 4500.0, 150),
     ],
 )
-def test_a_hopeless_web_is_given_up(faults: Faults, most_s: float, most_requests: float) -> None:
+def test_an_unreachable_web_is_given_up(
+    faults: Faults, most_s: float, most_requests: float
+) -> None:
     """Hosts that only refuse or fail end the crawl by themselves, after few requests each."""
     web = GeneratedWeb(hosts=2, pages=60, is_listed=True)
     settings = CrawlSettings(ignore_robots=True)

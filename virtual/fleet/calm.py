@@ -5,11 +5,11 @@ renews its leases every five seconds. In a day of 200 members that is a hundred 
 nearly all of them find nothing. A member is calm when a look has found nothing to do. From then on
 the world stands in for its looks:
 
-    renewals    every RENEW_S its leases are prolonged and its card is renewed in the server's data.
+    renewals    every RENEW_S its leases are prolonged and its heartbeat is renewed in the server.
                 They are written when they can be seen: before a member that is not calm has
                 a turn, before a fault and before a survey (`catch_up`)
     links       half a second after some were added to a shard, its owner has a turn
-    members     every second for ALERT_S after a fault, cards and leases are compared: who has more
+    members     for ALERT_S after faults, heartbeats and leases are compared: who has more
                 shards than its part looks for itself, and who has fewer, if one can be claimed;
                 all do, every RENEW_S, if one stays free
     the end     when every member rests, all of them look
@@ -138,7 +138,7 @@ class Calm:
                 for store in member.store.fleet.claimed.values():
                     key = member.store.keys.shard(store.number)
                     shards += [key, stamp, store.clock_ms(self._renewed_at)]
-        self._server.prolong(self._renewed_at, names, shards, self._store.keys.cards)
+        self._server.prolong(self._renewed_at, names, shards, self._store.keys.heartbeats)
 
     # ------------------------------------------------------------------ what it stands in for
 
@@ -200,7 +200,7 @@ class Calm:
         self.catch_up()
         states = [self._store.keys.shard(each) for each in range(self._store.manifest.shards)]
         is_free, is_claimable = self._server.claimable(states, self._store.ages)
-        names = sorted(card.id for card in self._store.cards.heard(SILENT_S))
+        names = sorted(heartbeat.id for heartbeat in self._store.heartbeats.heard(SILENT_S))
         part, rest = divmod(self._store.manifest.shards, max(1, len(names)))
         parts = {name: part + (place < rest) for place, name in enumerate(names)}
         now = self._clock.now

@@ -621,7 +621,7 @@ local function answer(command)
   return run(command[1], words)
 end
 
--- All members ask for all cards, and for the same fields of all shards. The answers are kept as they
+-- All members ask for all heartbeats, and for the same fields of all shards. The answers are kept as they
 -- were packed, until the value changes: with a hash, or with a command that is kept itself.
 local function kept_answer(command, is_kept)
   local name, value = command[1], values[command[2]]
@@ -668,7 +668,7 @@ return {
   end,
   forget_scripts = function() scripts = {} end,
   tell = function(run_name) run_id = run_name end,
-  -- Prolong leases, and renew cards, as the renewals of members did at an instant (`calm`). That is
+  -- Prolong leases, and renew heartbeats, as the renewals of members did at an instant (`calm`). That is
   -- long enough ago to be on disk, so it is not noted in the journal.
   prolong = function(packed)
     local A = unpack_at(packed, 1)
@@ -683,12 +683,12 @@ return {
         value.changes = value.changes + 1
       end
     end
-    local cards = read(A.cards, HASH)
+    local heartbeats = read(A.heartbeats, HASH)
     for i = 1, #A.members, 2 do
       local name, stamp = A.members[i], A.members[i + 1]
-      local _, before, text = string.match(cards and cards.of[name] or '', '^(%d+) (%S+) (.*)$')
+      local _, before, text = string.match(heartbeats and heartbeats.of[name] or '', '^(%d+) (%S+) (.*)$')
       if before and tonumber(string.match(before, '%d+$')) < tonumber(string.match(stamp, '%d+$')) then
-        cards.of[name], cards.changes = now .. ' ' .. stamp .. ' ' .. text, cards.changes + 1
+        heartbeats.of[name], heartbeats.changes = now .. ' ' .. stamp .. ' ' .. text, heartbeats.changes + 1
       end
     end
   end,

@@ -89,5 +89,5 @@ class Keyspace:
         return found
 
     def prolong(self, what: dict[str, Any]) -> None:
-        """Prolong leases and renew cards, as the renewals of their members do."""
+        """Prolong leases and renew heartbeats, as the renewals of their members do."""
         self._prolong(_encode(what))

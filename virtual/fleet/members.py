@@ -61,7 +61,7 @@ class _VirtualWorker(FleetWorker):
     ) -> None:
         self._clocks = clocks
         self._fake = fetcher
-        self._shown: set[int] = set()  # shards on its card
+        self._shown: set[int] = set()  # shards on its heartbeat
         super().__init__(store, settings, patience_s=DAY_S)
 
     def _make_clock(self) -> MachineClocks:
@@ -143,13 +143,13 @@ class SimulatedMember:
                 self._next_look = now + LOOK_S
                 if not self.has_looked:
                     worker.renew_soon()
-                worker.look(now)
+                worker.poll(now)
                 self.has_looked = True
                 if worker.is_idle:
                     self.is_finished = True
                     self.end()
-                elif not worker.engine.in_flight and worker.is_hopeless:
-                    worker.engine.give_up_hopeless()
+                elif not worker.engine.in_flight and worker.has_only_unreachable:
+                    worker.engine.give_up_unreachable()
         except (StoreAway, CrawlGone, StoreError) as error:
             self.error = f"member {self.number}: {type(error).__name__}: {error}"
             self.end()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mannerly.crawler.model import Candidate, HostRecord
-    from mannerly.crawler.store.base import Committed, ShardOptions, WorkerCard
+    from mannerly.crawler.store.base import Committed, Heartbeat, ShardOptions
     from mannerly.crawler.store.valkey.host_codec import Clocks
     from mannerly.crawler.store.valkey.writes import Answer
     from mannerly.database.client import Call, Command
@@ -162,9 +162,11 @@ def _with_own_time(
 _renew = leases.ValkeyFleet.renew
 
 
-def _sure_from_the_answer(self: leases.ValkeyFleet, card: WorkerCard, *, now: Instant) -> list[int]:
+def _sure_from_the_answer(
+    self: leases.ValkeyFleet, heartbeat: Heartbeat, *, now: Instant
+) -> list[int]:
     """Count a lease from the answer to a renewal, up to its end."""
-    lost = _renew(self, card, now=now)
+    lost = _renew(self, heartbeat, now=now)
     for shard in self.claimed.values():
         if shard.sure_until == now + self.lease_s - MARGIN_S:
             shard.sure_until = self._crawl.mono() + self.lease_s

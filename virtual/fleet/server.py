@@ -121,16 +121,18 @@ class ModelServer:
         self._keys.replicate()
 
     def prolong(
-        self, at: float, members: Sequence[str], shards: Sequence[str | int], cards: str
+        self, at: float, members: Sequence[str], shards: Sequence[str | int], heartbeats: str
     ) -> None:
-        """Renew leases and cards, as the renewals of their members did at `at`.
+        """Renew leases and heartbeats, as the renewals of their members did at `at`.
 
         `members` has names and stamps, `shards` keys, beats and clocks.
         """
         assert at <= self._clock.now - SAVED_EVERY_S, "it is on disk"
         self._save()
         now_ms = int((self.time - self._clock.now + at) * 1000)
-        self._keys.prolong({"now": now_ms, "members": members, "shards": shards, "cards": cards})
+        self._keys.prolong(
+            {"now": now_ms, "members": members, "shards": shards, "heartbeats": heartbeats}
+        )
 
     def owner_of(self, state: str) -> str:
         """Return the name of the member that has, or had, a shard."""

@@ -34,11 +34,11 @@ import msgspec
 
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.settings import CrawlSettings
-from mannerly.crawler.store.base import WorkerCard
+from mannerly.crawler.store.base import Heartbeat
 from mannerly.crawler.store.fleet import CrawlGone
-from mannerly.crawler.store.valkey import cards, leases
+from mannerly.crawler.store.valkey import heartbeats, leases
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
-from mannerly.crawler.store.valkey.home import CARD, MemberCard
+from mannerly.crawler.store.valkey.home import MEMBER_FILE, MemberFile
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.database.address import parse
 from mannerly.database.ages import Ages
@@ -67,7 +67,7 @@ CRAWL = "simulated"  # the id of the crawl
 SKEW_S = 7200.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a new directory of its own is made there
 SOON_S = 0.01  # between two turns of a member in a large world, at least
-_CARDS = 10_000  # that are kept as they were read: every member reads those of all others
+_HEARTBEATS = 10_000  # that are kept as they were read: every member reads those of all others
 AIM_S = 1.0  # after a request: its answer, its commit and the links that follow
 
 
@@ -209,8 +209,8 @@ class World:
         """Have the first members join, each of which knows of all others from the beginning."""
         arrived = [self._arrive() for _ in range(self._plan.members)]
         for number, store, clocks in arrived:
-            card = WorkerCard(f"w{number}", "", 0, [], 0, clocks.wall(), None)
-            store.server.call(*store.card_call(card.id, card))
+            heartbeat = Heartbeat(f"w{number}", "", 0, [], 0, clocks.wall(), None)
+            store.server.call(*store.heartbeat_call(heartbeat.id, heartbeat))
         for each in arrived:
             self._begin(each)
 
@@ -221,8 +221,8 @@ class World:
         home = self._home_of(number)
         home.mkdir()
         # A member's name decides which shards it takes: it is random unless it has one already.
-        card = MemberCard(CRAWL, f"w{number}", LOCATION)
-        (home / CARD).write_bytes(msgspec.json.encode(card))
+        member = MemberFile(CRAWL, f"w{number}", LOCATION)
+        (home / MEMBER_FILE).write_bytes(msgspec.json.encode(member))
         store = ValkeyCrawl.open(LOCATION, self._link(clocks))
         store.fleet.join(home)
         return _Arrived(number, store, clocks)
@@ -419,7 +419,9 @@ def simulate_fleet(plan: Plan, *, seed: int, edits: Sequence[tuple[str, str]] = 
     with (
         TemporaryDirectory(prefix="mannerly-fleet-", dir=_in_memory()) as folder,
         patch.object(leases, "uuid4", _tokens(seed)),
-        patch.object(cards, "_read_card", lru_cache(_CARDS)(cards._read_card)),
+        patch.object(
+            heartbeats, "_read_heartbeat", lru_cache(_HEARTBEATS)(heartbeats._read_heartbeat)
+        ),
     ):
         world = World(plan, seed=seed, folder=Path(folder), edits=edits)
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
-    from mannerly.crawler.store.base import Batch, Committed, Manifest, ShardOptions, WorkerCard
+    from mannerly.crawler.store.base import Batch, Committed, Heartbeat, Manifest, ShardOptions
     from mannerly.crawler.store.fleet import Fleet
 
     from .memory import Inboxes
@@ -43,7 +43,7 @@ class CrawlData:
     shards: list[ShardData]
     inboxes: Inboxes
     orders: list[Control] = field(default_factory=list)
-    cards: dict[str, WorkerCard] = field(default_factory=dict)
+    heartbeats: dict[str, Heartbeat] = field(default_factory=dict)
     holder: MemoryCrawl | None = None
 
 
@@ -109,7 +109,7 @@ class MemoryCrawl:
             raise StoreInUse(f"{self.location} is in use by this process")
         if self._crawl.holder is None:
             self._crawl.holder = self
-            self._crawl.cards.clear()
+            self._crawl.heartbeats.clear()
 
     def claim(self, shard: int, options: ShardOptions) -> MemoryStore:
         """Become the owner of a shard, until its store is closed."""
@@ -122,17 +122,17 @@ class MemoryCrawl:
         self._claimed.append(store)
         return store
 
-    def renew(self, card: WorkerCard) -> None:
+    def renew(self, heartbeat: Heartbeat) -> None:
         """Show what a worker does."""
-        self._crawl.cards[card.id] = card
+        self._crawl.heartbeats[heartbeat.id] = heartbeat
 
     def retire(self, worker: str) -> None:
-        """Take a worker's card away: it has ended."""
-        self._crawl.cards.pop(worker, None)
+        """Take a worker's heartbeat away: it has ended."""
+        self._crawl.heartbeats.pop(worker, None)
 
-    def workers(self) -> list[WorkerCard]:
-        """Return the cards of the workers; none if the crawl does not run."""
-        return sorted(self._crawl.cards.values()) if self.is_running() else []
+    def workers(self) -> list[Heartbeat]:
+        """Return the heartbeats of the workers; none if the crawl does not run."""
+        return sorted(self._crawl.heartbeats.values()) if self.is_running() else []
 
     def is_running(self) -> bool:
         """Return whether the crawl or one of its shards is held."""

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
         Batch,
         BroughtBack,
         Committed,
+        Heartbeat,
         ShardOptions,
         ShardStore,
-        WorkerCard,
     )
     from mannerly.politeness.model import Instant
 
@@ -187,11 +187,11 @@ class SharedMemoryCrawl(MemoryCrawl):
         self.stir(shard)
         return store
 
-    def renew(self, card: WorkerCard, *, now: Instant | None = None) -> list[int]:  # type: ignore[override]
-        """Prolong the claims of this member, and show its card."""
+    def renew(self, heartbeat: Heartbeat, *, now: Instant | None = None) -> list[int]:  # type: ignore[override]
+        """Prolong the claims of this member, and show its heartbeat."""
         self.reach()
-        super().renew(card)
-        self._shared.seen[card.id] = self.clock.now()
+        super().renew(heartbeat)
+        self._shared.seen[heartbeat.id] = self.clock.now()
         instant = self.clock.now() if now is None else now
         lost = []
         for shard, store in list(self._leased.items()):
@@ -203,12 +203,14 @@ class SharedMemoryCrawl(MemoryCrawl):
                     lost.append(shard)
         return lost
 
-    def workers(self) -> list[WorkerCard]:
-        """Return the cards of the members."""
+    def workers(self) -> list[Heartbeat]:
+        """Return the heartbeats of the members."""
         self.reach()
         oldest = self.clock.now() - LEASE_S
-        cards = self._crawl.cards.values()
-        return sorted(card for card in cards if self._shared.seen[card.id] > oldest)
+        heartbeats = self._crawl.heartbeats.values()
+        return sorted(
+            heartbeat for heartbeat in heartbeats if self._shared.seen[heartbeat.id] > oldest
+        )
 
     def is_running(self) -> bool:
         """Return whether a shard has an owner."""
@@ -235,10 +237,12 @@ class SharedMemoryCrawl(MemoryCrawl):
             self.member = f"member-{self._shared.joined}"
         return self.member
 
-    def heard(self, within_s: float) -> list[WorkerCard]:
-        """Return the cards that were renewed lately."""
+    def heard(self, within_s: float) -> list[Heartbeat]:
+        """Return the heartbeats that were renewed lately."""
         since = self.clock.now() - within_s
-        return [card for card in self.workers() if self._shared.seen[card.id] > since]
+        return [
+            heartbeat for heartbeat in self.workers() if self._shared.seen[heartbeat.id] > since
+        ]
 
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""

@@ -132,12 +132,12 @@ def described(facts: Status, *, now: float) -> str:
     return "\n".join(lines)
 
 
-def _worker(card: dict[str, Any]) -> str:
-    waits = f", waiting: {safe_term(card['waits_for'])}" if card["waits_for"] else ""
+def _worker(of: dict[str, Any]) -> str:
+    waits = f", waiting: {safe_term(of['waits_for'])}" if of["waits_for"] else ""
     return (
-        f"  {safe_term(card['id'], limit=40)} on {safe_term(card['machine'], limit=40)}, "
-        f"pid {card['pid']}: {many(len(card['shards']), 'shard')}, "
-        f"{many(card['fetched'], 'page')} in this run, seen {span(card['seen_s'])} ago{waits}"
+        f"  {safe_term(of['id'], limit=40)} on {safe_term(of['machine'], limit=40)}, "
+        f"pid {of['pid']}: {many(len(of['shards']), 'shard')}, "
+        f"{many(of['fetched'], 'page')} in this run, seen {span(of['seen_s'])} ago{waits}"
     )
 
 

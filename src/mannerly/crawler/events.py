@@ -11,7 +11,7 @@ through unchanged, so a listener sees one stream.
     ListSettled      the same for a sitemap or a public index
     ItemsExtracted   the extract function was run on a page
     PageRetried      a page will be asked for again
-    PageLooked       a page that is warmed was asked for
+    PageVisited       a page that is warmed was asked for
     UrlsDropped      queued URLs will not be fetched
     UrlsFound        links that were new
     SitemapsLimited  no more sitemaps of a host will be fetched
@@ -91,8 +91,8 @@ class PageRetried(NamedTuple):
     status: int | None = None  # None: there was no answer
 
 
-class PageLooked(NamedTuple):
-    """A page that is warmed was asked for. `number` is 1 for the first look at a variant, or 2."""
+class PageVisited(NamedTuple):
+    """A page that is warmed was asked for. `number` is 1 for the first visit of a variant, or 2."""
 
     url: str
     variant: str
@@ -100,7 +100,7 @@ class PageLooked(NamedTuple):
     state: str | None  # a `CacheState` of `web.caches`; None: it failed
     status: int | None
     latency_s: float
-    is_last: bool  # the page is settled with this look
+    is_last: bool  # the page is settled with this visit
 
 
 class UrlsDropped(NamedTuple):
@@ -212,7 +212,7 @@ Event: TypeAlias = (
     | ItemsExtracted
     | ListSettled
     | PageRetried
-    | PageLooked
+    | PageVisited
     | UrlsDropped
     | UrlsFound
     | SitemapsLimited

@@ -13,7 +13,7 @@
 All other modules look a property up (`KINDS[entry.kind].is_page`) and never compare kinds, so a new
 kind is a member and a row here, a reader for its answer (`page`), and the code that queues it.
 
-The row is looked up by number, because stores hand out plain numbers. It takes 40 ns.
+The row is looked up by number, because stores return plain numbers. It takes 40 ns.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.web.caches import CacheState
 
 if TYPE_CHECKING:
-    from mannerly.crawler import events as told
+    from mannerly.crawler import events as crawl_events
     from mannerly.crawler.host_view import HostStatus, HostView
     from mannerly.crawler.store.fleet import FleetFigures
 
@@ -109,10 +109,10 @@ class Latencies(Counter[int]):
 
 @dataclass(slots=True)
 class Warmth:
-    """The looks at some pages: how many of them the cache had, before and after."""
+    """The visits to some pages: how many of them the cache had, before and after."""
 
     pages: int = 0  # each variant of a page counts
-    hits_before: int = 0  # at the first look
+    hits_before: int = 0  # at the first visit
     hits_after: int = 0  # at the last one
     uncacheable: int = 0
     unknown: int = 0  # no cache has named itself
@@ -121,8 +121,8 @@ class Warmth:
     after: Latencies = field(default_factory=Latencies)
 
     def add(self, other: Warmth) -> None:
-        """Add the looks at other pages."""
-        for name in _LOOKS:
+        """Add the visits to other pages."""
+        for name in _VISITS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.before.update(other.before)
         self.after.update(other.after)
@@ -132,8 +132,8 @@ class Warmth:
         """Return the number of pages that a cache can have."""
         return self.pages - self.uncacheable - self.unknown - self.failed
 
-    def look(self, event: told.PageLooked) -> None:
-        """Add one look."""
+    def visit(self, event: crawl_events.PageVisited) -> None:
+        """Add one visit."""
         is_first, is_hit = event.number == 1, event.state is CacheState.HIT
         self.pages += is_first
         self.hits_before += is_first and is_hit
@@ -148,7 +148,7 @@ class Warmth:
                 self.after.note(event.latency_s)
 
 
-_LOOKS = ("pages", "hits_before", "hits_after", "uncacheable", "unknown", "failed")
+_VISITS = ("pages", "hits_before", "hits_after", "uncacheable", "unknown", "failed")
 
 
 class OldestRequest(NamedTuple):
@@ -208,7 +208,7 @@ class Stats:
     parsing: int = 0  # big pages that wait for a parse helper, or are read by one
     body_bytes: int = 0  # memory that bodies take
     mended: list[str] = field(default_factory=list)  # what was wrong in the store, in words
-    stalls: int = 0  # times that a loop did not look at its sockets for a second or more
+    stalls: int = 0  # times that a loop did not poll its sockets for a second or more
     oldest: OldestRequest | None = None  # of the requests in flight
     latest_url: str = ""  # of the requests that were started
     trouble: str | None = None  # why the crawl waits, if the operator has to act

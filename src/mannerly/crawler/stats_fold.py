@@ -9,7 +9,7 @@ from collections import Counter
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.host_view import HostStatus, status_of
 from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, is_failed
 from mannerly.crawler.stats import (
@@ -47,28 +47,28 @@ class StatsFold:
 
     def __init__(self) -> None:
         self.stats = Stats()
-        self._seen: dict[int, told.HostsSeen] = {}
+        self._seen: dict[int, crawl_events.HostsSeen] = {}
         self._shards: dict[int, ShardMeasured] = {}
         self._failures = 0  # URLs in a row that failed (`Stats.longest_failures`)
         self._folds: dict[type, Callable[[Any], None]] = {
-            told.RequestSent: self._sent,
-            told.RobotsAnswered: self._robots,
-            told.PageSettled: self._page,
-            told.ListSettled: self._list,
-            told.ItemsExtracted: self._extracted,
-            told.PageRetried: self._retried,
-            told.PageLooked: self._looked,
-            told.UrlsDropped: self._dropped,
-            told.UrlsFound: self._found,
-            told.UrlsHeldBack: self._held_back,
-            told.HostGivenUp: self._given_up,
-            told.ShardMeasured: self._measured,
-            told.HostsSeen: self._saw,
-            told.HostWaits: self._waits,
-            told.BatchCommitted: self._committed,
-            told.StoreMended: self._mended,
-            told.LoopStalled: self._stalled,
-            told.ShardLost: self._lost,
+            crawl_events.RequestSent: self._sent,
+            crawl_events.RobotsAnswered: self._robots,
+            crawl_events.PageSettled: self._page,
+            crawl_events.ListSettled: self._list,
+            crawl_events.ItemsExtracted: self._extracted,
+            crawl_events.PageRetried: self._retried,
+            crawl_events.PageVisited: self._visited,
+            crawl_events.UrlsDropped: self._dropped,
+            crawl_events.UrlsFound: self._found,
+            crawl_events.UrlsHeldBack: self._held_back,
+            crawl_events.HostGivenUp: self._given_up,
+            crawl_events.ShardMeasured: self._measured,
+            crawl_events.HostsSeen: self._saw,
+            crawl_events.HostWaits: self._waits,
+            crawl_events.BatchCommitted: self._committed,
+            crawl_events.StoreMended: self._mended,
+            crawl_events.LoopStalled: self._stalled,
+            crawl_events.ShardLost: self._lost,
             Throttled: self._throttled,
             Opened: self._opened,
             Cancelled: self._cancelled,
@@ -81,7 +81,7 @@ class StatsFold:
         if fold is not None:
             fold(event)
 
-    def _sent(self, event: told.RequestSent) -> None:
+    def _sent(self, event: crawl_events.RequestSent) -> None:
         host, gap_s, delay_s, is_early = event
         stats = self.stats
         stats.audited += 1
@@ -93,11 +93,11 @@ class StatsFold:
             if tally is not None:
                 tally.early += 1
 
-    def _robots(self, event: told.RobotsAnswered) -> None:
+    def _robots(self, event: crawl_events.RobotsAnswered) -> None:
         self.stats.robots += 1
         self.stats.other_statuses[event.status or 0] += 1
 
-    def _page(self, event: told.PageSettled) -> None:
+    def _page(self, event: crawl_events.PageSettled) -> None:
         # Unpacked: a field of a named tuple takes as long to read as ten variables.
         entry, record, outcome, latency_s, passed_over, is_local, is_unchanged = event
         stats, status, error = self.stats, record.status, record.error
@@ -132,13 +132,13 @@ class StatsFold:
             if stats.held_back[pattern] > 0:  # else an earlier run has counted it
                 stats.held_back[pattern] -= 1
 
-    def _extracted(self, event: told.ItemsExtracted) -> None:
+    def _extracted(self, event: crawl_events.ItemsExtracted) -> None:
         self.stats.items += event.items
         if event.error is not None:
             self.stats.extract_errors += 1
             self.stats.extract_error = self.stats.extract_error or event.error
 
-    def _list(self, event: told.ListSettled) -> None:
+    def _list(self, event: crawl_events.ListSettled) -> None:
         self.stats.robots += 1
         self.stats.other_statuses[event.record.status or 0] += 1
         self.stats.crashed += event.record.error == CRASHED
@@ -149,24 +149,24 @@ class StatsFold:
         for reason, count in counts.items():
             skipped[reason] += count
 
-    def _retried(self, event: told.PageRetried) -> None:
+    def _retried(self, event: crawl_events.PageRetried) -> None:
         self.stats.retries += 1
         self.stats.other_statuses[event.status or 0] += 1
         tally = self.stats.tally(event.entry.host) if event.is_refusal else None
         if tally is not None:
             tally.refused += 1
 
-    def _looked(self, event: told.PageLooked) -> None:
+    def _visited(self, event: crawl_events.PageVisited) -> None:
         stats = self.stats
         if not event.is_last:  # else it is counted as a page
             stats.other_statuses[event.status or 0] += 1
         section = section_of(event.url)
         if section not in stats.warmth and len(stats.warmth) >= REMARKABLE:
             section = OTHER_SECTIONS
-        stats.warmth.setdefault(section, Warmth()).look(event)
-        stats.variants.setdefault(event.variant, Warmth()).look(event)
+        stats.warmth.setdefault(section, Warmth()).visit(event)
+        stats.variants.setdefault(event.variant, Warmth()).visit(event)
 
-    def _dropped(self, event: told.UrlsDropped) -> None:
+    def _dropped(self, event: crawl_events.UrlsDropped) -> None:
         # Without the text after a colon: it differs by host, and is in the host's record.
         reason = event.reason.partition(":")[0]
         self.stats.skipped[reason] += event.urls
@@ -178,10 +178,10 @@ class StatsFold:
         if self._failures > self.stats.longest_failures:
             self.stats.longest_failures = self._failures
 
-    def _found(self, event: told.UrlsFound) -> None:
+    def _found(self, event: crawl_events.UrlsFound) -> None:
         self.stats.found += event.urls
 
-    def _held_back(self, event: told.UrlsHeldBack) -> None:
+    def _held_back(self, event: crawl_events.UrlsHeldBack) -> None:
         for pattern, urls in event.patterns.items():
             self.stats.held_back[self._held_pattern(pattern)] += urls
 
@@ -189,7 +189,7 @@ class StatsFold:
         known = self.stats.held_back
         return pattern if pattern in known or len(known) < REMARKABLE else OTHER_PATTERNS
 
-    def _given_up(self, _event: told.HostGivenUp) -> None:
+    def _given_up(self, _event: crawl_events.HostGivenUp) -> None:
         self.stats.hosts_given_up += 1
 
     def _throttled(self, event: Throttled) -> None:
@@ -201,7 +201,7 @@ class StatsFold:
     def _opened(self, event: Opened) -> None:
         self._blocked(Reason.BREAKER_OPEN, event.until - event.at)
 
-    def _waits(self, event: told.HostWaits) -> None:
+    def _waits(self, event: crawl_events.HostWaits) -> None:
         # What a host asks for was counted when it asked.
         if event.reason != Reason.RETRY_AFTER:
             self._blocked(event.reason, event.wait_s, event.times)
@@ -217,22 +217,22 @@ class StatsFold:
     def _concurrency_changed(self, _event: ConcurrencyChanged) -> None:
         self.stats.concurrency_changes += 1
 
-    def _committed(self, event: told.BatchCommitted) -> None:
+    def _committed(self, event: crawl_events.BatchCommitted) -> None:
         self.stats.commit_s = event.took_s
         if event.took_s > 0.0 and event.pages:
             self.stats.commits.note(event.took_s)
 
-    def _mended(self, event: told.StoreMended) -> None:
+    def _mended(self, event: crawl_events.StoreMended) -> None:
         self.stats.mended.append(event.words)
 
-    def _stalled(self, _event: told.LoopStalled) -> None:
+    def _stalled(self, _event: crawl_events.LoopStalled) -> None:
         self.stats.stalls += 1
 
-    def _lost(self, event: told.ShardLost) -> None:
+    def _lost(self, event: crawl_events.ShardLost) -> None:
         self.stats.shards_lost += 1
         self._shards.pop(event.shard, None)
 
-    def _saw(self, event: told.HostsSeen) -> None:
+    def _saw(self, event: crawl_events.HostsSeen) -> None:
         self._seen[event.shard] = event
 
     def host_views(self, now: Instant) -> list[HostView]:

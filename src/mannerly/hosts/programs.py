@@ -108,7 +108,7 @@ class _ProgramTurns(HostTurns[ProgramHost]):
             self.learned(record)
         for key in [key for key in self._used if key not in self.hosts]:
             host = self.hosts[key] = ProgramHost(key)
-            self._politeness.lend(key, now=now.mono)
+            self._politeness.suspend(key, now=now.mono)
             self._send_away(host, Away(now.mono))
         self._leases.tick(now)
         self._forget_unused()
@@ -185,7 +185,7 @@ class ProgramLeases:
         is_new = key not in self._used
         self._used[key] = self._last_use = now
         if is_new:
-            self._politeness.lend(key, now=now)
+            self._politeness.suspend(key, now=now)
             self._wake.notify()
         if self._thread is None and not self._is_closing:
             self._thread = threading.Thread(target=self._run, name="mannerly-hosts", daemon=True)
@@ -282,7 +282,7 @@ class ProgramLeases:
         for record in self._politeness.drain(now=now.mono, wall=now.wall):
             turns.learned(record)
         for key in self._used:
-            self._politeness.lend(key, now=now.mono)
+            self._politeness.suspend(key, now=now.mono)
         self._used.clear()
         self._turns = self._leases = None
         with suppress(StoreError):  # else the leases end by themselves

@@ -5,7 +5,7 @@
              ▼  │ granted, with pace, next instant and pauses                 ▼
             AWAY ◄──────────────────────────────────────── released, with the same
 
-A host that is AWAY is lent in the politeness core, so no request of any kind starts; callers and
+A host that is AWAY is suspended in the politeness core, so no request starts; callers and
 queues wait for the reason SHARED. It is asked for again as long as it is wanted. A host that
 the politeness core forgets is given back, so memory is bounded by the core's registry.
 
@@ -183,7 +183,7 @@ class HostTurns(ABC, Generic[H]):
         """Another process may have taken over every host."""
         for host in self._all():
             if _is_held(host):
-                self._politeness.lend(host.key, now=now.mono)
+                self._politeness.suspend(host.key, now=now.mono)
                 self._send_away(host, Away(now.mono))
         self._ending.clear()
         self._granted.clear()
@@ -198,7 +198,7 @@ class HostTurns(ABC, Generic[H]):
             if host is None or not isinstance(turn, Turn):
                 continue
             if self._is_over(host, turn, waiting, now.mono):
-                self._politeness.lend(key, now=now.mono)
+                self._politeness.suspend(key, now=now.mono)
                 self._ending.add(host)
 
     def tick(self, now: Now) -> None:
@@ -294,7 +294,7 @@ class HostTurns(ABC, Generic[H]):
         del self._away[host]
         if granted is not None:
             self._apply(host, granted, 0.0, now)
-        self._politeness.regain(host.key)
+        self._politeness.resume(host.key)
         self._is_back(host, now)
 
     def _has_work(self, host: H) -> bool:

@@ -400,15 +400,15 @@ class Politeness:
         """
         (self._hosts.get(host) or self._find_or_create(host, now)).contacted(now)
 
-    def lend(self, host: str, *, now: Instant) -> None:
-        """Start no request to a host until `regain`, because another crawl may be sending to it."""
-        (self._find(host) or self._find_or_create(host, now)).lend()
+    def suspend(self, host: str, *, now: Instant) -> None:
+        """Start no request to a host until `resume`, because another crawl may be sending to it."""
+        (self._find(host) or self._find_or_create(host, now)).suspend()
 
-    def regain(self, host: str) -> None:
-        """Let requests to a host start again after `lend`; all other limits still hold."""
+    def resume(self, host: str) -> None:
+        """Let requests to a host start again after `suspend`; all other limits still hold."""
         state = self._find(host)
         if state is not None:
-            state.regain()
+            state.resume()
 
     def block(self, host: str, until: Instant, why: Reason, *, now: Instant) -> None:
         """Start no request to a host before `until`; `why` is the reason that is given."""

@@ -89,8 +89,8 @@ class HostGate(HostSchedule):
 
     @property
     def allowed_at(self) -> Instant:
-        """The earliest instant for a start, also while the host is lent."""
-        return self.next_start() if self.requested.is_lent else self.not_before
+        """The earliest instant for a start, also while the host is suspended."""
+        return self.next_start() if self.requested.is_suspended else self.not_before
 
     def block_until(self, until: Instant, now: Instant, why: Reason = Reason.RETRY_AFTER) -> None:
         """Restore a Retry-After or another wait that an earlier run or another crawl has noted."""
@@ -98,15 +98,15 @@ class HostGate(HostSchedule):
         self._park_if_long(now)
         self._reschedule()
 
-    def lend(self) -> None:
-        """Start no request until `regain`: another crawl may be sending to the host."""
-        self.own_requested().is_lent = True
+    def suspend(self) -> None:
+        """Start no request until `resume`: another crawl may be sending to the host."""
+        self.own_requested().is_suspended = True
         self.not_before = inf
 
-    def regain(self) -> None:
-        """Let requests start again after `lend`, when all other limits allow it."""
-        if self.requested.is_lent:
-            self.requested.is_lent = False
+    def resume(self) -> None:
+        """Let requests start again after `suspend`, when all other limits allow it."""
+        if self.requested.is_suspended:
+            self.requested.is_suspended = False
             self._reschedule()
 
     def _park_if_long(self, now: Instant) -> None:
@@ -181,7 +181,7 @@ class HostGate(HostSchedule):
         `give_up_after_s` counts from the first refusal or failure since the last success; for a
         host without one, whose Crawl-delay is that long, from now.
         """
-        if self.in_flight or self._gate in _SET_BY_OPERATOR or self.requested.is_lent:
+        if self.in_flight or self._gate in _SET_BY_OPERATOR or self.requested.is_suspended:
             return False
         since = now if self.health is None else min(now, self.health.bad_since)
         return self.free_at(now) > since + self._shared.settings.give_up_after_s

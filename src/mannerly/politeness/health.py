@@ -182,12 +182,12 @@ class HostHealth:
 
         Call it after each throttle or failure.
         """
-        is_hopeless = (
+        has_no_success = (
             self.throttle_streak >= settings.stall_throttles
             and gap_s >= 0.999 * settings.max_delay_s
         )
         is_silent = now - self.bad_since > settings.stall_after_s
-        if self.is_stalled or not (is_hopeless or is_silent):
+        if self.is_stalled or not (has_no_success or is_silent):
             return False
         self.is_stalled = True
         return True

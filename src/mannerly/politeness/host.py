@@ -83,7 +83,7 @@ class HostState(HostAnswers):
         gate, requested = self._gate, self.requested
         if (
             now < requested.blocked_until
-            or requested.is_lent
+            or requested.is_suspended
             or permit.is_abandoned
             or (gate is not None and not (gate is Reason.HALF_OPEN and self._is_probe(permit)))
         ):
@@ -119,7 +119,7 @@ class HostState(HostAnswers):
 
     def _reserve_slowly(self, now: Instant) -> Decision:
         gate = self._gate
-        if self.requested.is_lent and gate not in (Reason.PAUSED, Reason.RETIRED):
+        if self.requested.is_suspended and gate not in (Reason.PAUSED, Reason.RETIRED):
             return Wait(now + LENT_LOOK_S, Reason.SHARED)
         if gate is Reason.PARKED and now >= self.requested.blocked_until:
             gate = self._gate = None

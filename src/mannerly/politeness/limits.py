@@ -20,13 +20,20 @@ if TYPE_CHECKING:
 class RequestedLimits:
     """The limits in force that one host requested."""
 
-    __slots__ = ("blocked_by", "blocked_until", "crawl_delay_s", "is_lent", "quota", "quota_until")
+    __slots__ = (
+        "blocked_by",
+        "blocked_until",
+        "crawl_delay_s",
+        "is_suspended",
+        "quota",
+        "quota_until",
+    )
 
     def __init__(self) -> None:
         self.blocked_until: Instant = NEVER
         self.blocked_by = Reason.BACKOFF
         self.crawl_delay_s = 0.0
-        self.is_lent = False  # another crawl is sending to the host
+        self.is_suspended = False  # another crawl is sending to the host
         self.quota: RateLimits | None = None  # the latest RateLimit headers
         self.quota_until: Instant = NEVER  # when they expire
 

@@ -193,8 +193,8 @@ class HostSchedule:
         self.not_before = self._next_start()
 
     def _next_start(self) -> Instant:
-        """Return the instant before which no request may start; `inf` while the host is lent."""
-        return inf if self.requested.is_lent else self.next_start()
+        """Return the instant before which no request may start; `inf`: the host is suspended."""
+        return inf if self.requested.is_suspended else self.next_start()
 
     def next_start(self) -> Instant:
         """Return the largest of all bounds on the next start, by this crawl or another."""

@@ -135,7 +135,9 @@ def test_status_says_paused(stories: dict[int, Halted], processes: int) -> None:
     assert f"{DIR}: paused ({who}" in story.status.out
     assert f"(to continue: mannerly unpause {DIR})" in story.status.out
     assert story.facts["state"] == "paused"
-    assert [card["waits_for"] for card in story.facts["workers"]] == ["paused"] * processes
+    assert [heartbeat["waits_for"] for heartbeat in story.facts["workers"]] == [
+        "paused"
+    ] * processes
 
 
 @BOTH

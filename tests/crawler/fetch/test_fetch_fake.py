@@ -31,7 +31,7 @@ def test_fake_jumps_to_the_next_answer() -> None:
 
 
 def test_fake_never_turns_the_clock_back() -> None:
-    """An answer that became due while time passed elsewhere is handed out at the present."""
+    """An answer that became due while time passed elsewhere comes back at the present."""
     clock = VirtualClock()
     fetcher = FakeFetcher(clock, {})
     fetcher.start(request(1))

@@ -144,7 +144,7 @@ class Fleet:
         """Return how many shards each worker has; nothing before the crawl is there."""
         try:
             with open_crawl(f"{self.url}#{self.name}") as crawl:
-                return [len(card["shards"]) for card in crawl.status().workers]
+                return [len(heartbeat["shards"]) for heartbeat in crawl.status().workers]
         except StoreMissing:
             return []
 

@@ -99,8 +99,8 @@ def test_nothing_is_released_while_shards_are_overdue() -> None:
     assert planned == Moves([], [], (planned.beyond[0],))
 
 
-def test_a_member_that_sees_no_card_counts_itself() -> None:
-    """Its own card may not be there yet."""
+def test_a_member_that_sees_no_heartbeat_counts_itself() -> None:
+    """Its own heartbeat may not be there yet."""
     assert len(moves("a", [], owned=[], unclaimed=range(8), shards=8).claim) == 8
     assert len(moves("a", ["b"], owned=[], unclaimed=range(8), shards=8).claim) == 4
 

@@ -44,11 +44,11 @@ class World:
         self.free = FreeShards(cast("Fleet", self.store), SHARDS)
 
     def look(self, now: float, *, shown: set[int], is_settled: bool = False) -> list[int]:
-        return self.free.look(now, owned=[0], shown=shown, is_settled=is_settled)
+        return self.free.poll(now, owned=[0], shown=shown, is_settled=is_settled)
 
 
 def test_a_released_shard_is_free_at_once() -> None:
-    """The card of its last owner still shows it."""
+    """The heartbeat of its last owner still shows it."""
     world = World(released=[3, 2])
 
     assert world.look(0.0, shown={2}) == [2, 3]
@@ -77,7 +77,7 @@ def test_an_ended_lease_is_not_forgotten_by_looks_that_ask_for_others() -> None:
 
 
 def test_an_ended_lease_of_a_silent_owner_is_free_at_once() -> None:
-    """No card shows it."""
+    """No heartbeat shows it."""
     world = World(lapsed=[2])
 
     assert world.look(0.0, shown={1, 3}) == [2]
@@ -104,7 +104,7 @@ def test_own_and_withheld_shards_are_not_free() -> None:
 
 
 def test_a_settled_member_asks_for_all_shards_now_and_then() -> None:
-    """Else only for those that no card shows: an owner that is heard may have lost the others."""
+    """Else only for those in no heartbeat: an owner that is heard may have lost the others."""
     world = World()
 
     for at in (0.0, 1.0, RENEW_S):

@@ -22,7 +22,7 @@ from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
-from mannerly.crawler.store.base import ShardOptions, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import Heartbeat, ShardOptions, StoreInUse
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.demo import DemoWeb, plain_sites
@@ -142,24 +142,24 @@ def test_a_member_that_joins_a_finished_crawl_sends_nothing(crawl: str, web: Dem
 
 
 def test_a_member_without_shards_says_what_it_waits_for(crawl: str) -> None:
-    """On its screen, and on the card that `status` shows."""
+    """On its screen, and on the heartbeat that `status` shows."""
     other, store = open_crawl(crawl), open_crawl(crawl)
     assert other.fleet is not None
     assert store.fleet is not None
     other.fleet.join(Path())
     claimed = [other.claim(shard, ShardOptions(100)) for shard in range(SHARDS)]
-    other.renew(WorkerCard("member-1", "machine", 1, list(range(SHARDS)), 0, time.time()))
+    other.renew(Heartbeat("member-1", "machine", 1, list(range(SHARDS)), 0, time.time()))
     store.fleet.join(Path())
     worker = fleet_worker.FleetWorker(store, settings(memory="none"), patience_s=1.0)
 
-    worker.look(time.monotonic())
-    stats, cards = worker.stats(), other.workers()
+    worker.poll(time.monotonic())
+    stats, heartbeats = worker.stats(), other.workers()
     worker.close()
 
     assert len(claimed) == SHARDS
     assert stats.idle_reason == "waiting for shards: all are with 1 other worker"
     assert stats.is_left_to_others
-    assert [card.waits_for for card in cards] == [None, "waiting for shards"]
+    assert [heartbeat.waits_for for heartbeat in heartbeats] == [None, "waiting for shards"]
 
 
 def test_a_stop_ends_all_members(crawl: str) -> None:

@@ -1,7 +1,7 @@
 """A world for frontiers: a store in a dict, a simple politeness core, and the duties of a shard.
 
 `World` does for a frontier exactly what the shard owes it, writes down what happened, and holds
-the frontier to its promises at every step: nothing is handed out twice, everything in order, no
+the frontier to its promises at every step: nothing is taken twice, everything in order, no
 page while its host's robots.txt is on its way, never more requests than there is room for.
 """
 
@@ -312,7 +312,7 @@ class World:
         if entry.seq in self.retries:
             self.retries.remove(entry.seq)
             return
-        assert entry.seq not in self.out, f"{entry.url} was handed out twice"
+        assert entry.seq not in self.out, f"{entry.url} was taken twice"
         self.out.add(entry.seq)
         waiting = [
             other

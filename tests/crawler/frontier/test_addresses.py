@@ -191,8 +191,8 @@ def test_memory_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that share nothing are forgotten first; those that share a limit keep it."""
     monkeypatch.setattr("mannerly.crawler.frontier.addresses._MAX_NAMES", 100)
     politeness = Politeness(fixed(1.0))
-    crowds = Politeness(fixed(1.0))
-    addresses = Addresses(politeness, crowds, lambda host: True, max_rate=64.0)
+    site_pacing = Politeness(fixed(1.0))
+    addresses = Addresses(politeness, site_pacing, lambda host: True, max_rate=64.0)
 
     def meet(host: str, address: str) -> bool:
         decision = politeness.reserve(host, now=0.0)
@@ -201,19 +201,19 @@ def test_memory_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         politeness.report(decision.permit, Response(200, 0.1), now=0.0)
         return left
 
-    crowd = [meet(f"n{number}.site.example", ADDRESS) for number in range(7)]
+    names = [meet(f"n{number}.site.example", ADDRESS) for number in range(7)]
     for number in range(1000):
         meet(f"www.s{number}.example", f"address {number}")
 
-    assert crowd == [True] * 5 + [False] * 2
+    assert names == [True] * 5 + [False] * 2
     assert len(addresses) <= 100
     assert not meet("another.site.example", ADDRESS)
 
 
 def test_gap_between_names_of_one_address_counts_from_the_departure() -> None:
     """A request that took long to connect delays the next one of another name, too."""
-    core, crowds = Politeness(fixed(0.1)), Politeness(fixed(0.1))
-    limits = Addresses(core, crowds, lambda _: True, max_rate=1.0)
+    core, site_pacing = Politeness(fixed(0.1)), Politeness(fixed(0.1))
+    limits = Addresses(core, site_pacing, lambda _: True, max_rate=1.0)
     left: list[float] = []
     now = 0.0
     for host in ("a.example", "b.example"):  # their addresses become known

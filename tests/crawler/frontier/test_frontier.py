@@ -721,7 +721,7 @@ def test_start_must_be_settled_before_it_is_done() -> None:
 
 
 def test_withheld_entries_are_not_handed_out() -> None:
-    """What the shard drops itself counts as handed out: a refill does not bring it again."""
+    """What the shard drops itself counts as taken: a refill does not bring it again."""
     world = World(FakePoliteness(gap_s=0.0), per_host_window=1)
     world.offer("a", 5, 5, 5)
     (start,) = world.take()
@@ -742,7 +742,7 @@ def test_only_what_was_handed_out_can_be_put_back() -> None:
     """A retry of something that is still queued would be sent twice."""
     frontier = Frontier(FakePoliteness())
 
-    with pytest.raises(AssertionError, match="handed out"):
+    with pytest.raises(AssertionError, match="was taken"):
         frontier.put_back(Entry(1, "https://a/1", "a", 1, 5, None, 0), 0.0)
 
 

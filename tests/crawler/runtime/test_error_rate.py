@@ -21,10 +21,10 @@ def test_failures_count_in_the_last_requests() -> None:
     rate = ErrorRate(0.2)
 
     for number in range(1000):
-        rate.look(totals(number))
+        rate.check(totals(number))
     calm = rate.is_exceeded
     for number in range(12):
-        rate.look(totals(1000, bad=number))
+        rate.check(totals(1000, bad=number))
 
     assert not calm
     assert rate.is_exceeded
@@ -34,9 +34,9 @@ def test_few_requests_and_few_failures_prove_nothing() -> None:
     """At least 50 requests are judged; a share that is reached is not exceeded."""
     young, calm, off = ErrorRate(0.2), ErrorRate(0.2), ErrorRate(None)
 
-    young.look(totals(5, bad=20, silent=10))
-    calm.look(totals(78, bad=10, silent=5, repeated=5))
-    off.look(totals(0, bad=500))
+    young.check(totals(5, bad=20, silent=10))
+    calm.check(totals(78, bad=10, silent=5, repeated=5))
+    off.check(totals(0, bad=500))
 
     assert not any(each.is_exceeded for each in (young, calm, off))
 
@@ -46,6 +46,6 @@ def test_every_kind_of_failure_counts() -> None:
     rates = [ErrorRate(0.2) for _ in range(3)]
 
     for rate, failures in zip(rates, ({"bad": 30}, {"silent": 30}, {"repeated": 30}), strict=True):
-        rate.look(totals(50, **failures))
+        rate.check(totals(50, **failures))
 
     assert all(rate.is_exceeded for rate in rates)

@@ -108,7 +108,7 @@ def test_duration_can_be_set_while_a_crawl_runs_and_afterwards(
 @pytest.mark.skipif(not hasattr(Engine, "set_workers"), reason="the engine knows no pause yet")
 @BOTH
 def test_a_paused_crawl_starts_nothing_until_it_is_unpaused(processes: int, tmp_path: Path) -> None:
-    """It holds over a restart, and the card says why nothing happens."""
+    """It holds over a restart, and the heartbeat says why nothing happens."""
     settings = modest(processes=processes)
     with DemoWeb(plain_sites(4, pages=30)) as web:
         with running(settings, web, tmp_path / "crawl") as crawler:
@@ -119,7 +119,9 @@ def test_a_paused_crawl_starts_nothing_until_it_is_unpaused(processes: int, tmp_
         with Crawler(settings, [], tmp_path / "crawl") as crawler:
             store = open_crawl(tmp_path / "crawl")
             eventually(
-                lambda: [card.waits_for for card in store.workers()] == ["paused"] * processes
+                lambda: (
+                    [heartbeat.waits_for for heartbeat in store.workers()] == ["paused"] * processes
+                )
             )
             before = len(page_requests(web.log()))
             assert is_still(web)

@@ -131,21 +131,21 @@ def test_what_other_systems_lack_is_not_needed(lack: str, tmp_path: Path) -> Non
     assert done.stderr.split() == ["poor"] * 3, "this process and two workers"
 
 
-def test_workers_show_their_cards(tmp_path: Path) -> None:
-    """A card for each worker while it works, and none in the end."""
+def test_workers_show_their_heartbeats(tmp_path: Path) -> None:
+    """A heartbeat for each worker while it works, and none in the end."""
     with DemoWeb(plain_sites(4, pages=40)) as web:
         with Crawler(modest(processes=2), web.seeds(), tmp_path / "crawl") as crawler:
             eventually(lambda: len(page_requests(web.log())) > 8)
             store = open_crawl(tmp_path / "crawl")
-            eventually(lambda: sum(card.fetched for card in store.workers()) > 0)
-            cards, pids = store.workers(), crawler.workers()
+            eventually(lambda: sum(heartbeat.fetched for heartbeat in store.workers()) > 0)
+            heartbeats, pids = store.workers(), crawler.workers()
             crawler.tell(signal.SIGINT)
             crawler.left()
         left = store.workers()
         store.close()
 
-    assert sorted(card.pid for card in cards) == sorted(pids)
-    assert sorted(card.shards for card in cards) == [[0], [1]]
+    assert sorted(heartbeat.pid for heartbeat in heartbeats) == sorted(pids)
+    assert sorted(heartbeat.shards for heartbeat in heartbeats) == [[0], [1]]
     assert left == []
 
 

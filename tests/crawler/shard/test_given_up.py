@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk, flight_of
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.control import HostPause, RetryUrls
 from mannerly.crawler.model import Fetched, LocalError, PageRecord, RobotsRequest, Skipped
 from mannerly.crawler.shard import given_up
@@ -46,7 +46,7 @@ def test_a_host_that_only_fails_is_given_up_and_its_queue_dropped() -> None:
 
     reason = "2 failures in a row"
     assert started == []
-    assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
+    assert world.told(crawl_events.HostGivenUp) == [crawl_events.HostGivenUp("a.example", reason)]
     assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 4
     assert world.stats.skipped == {"host_retired": 4}
     assert world.store.counts().failed == 2
@@ -151,7 +151,7 @@ def test_a_host_given_up_in_an_earlier_run_is_recalled_as_such() -> None:
     assert [skip.reason for skip in world.store.given_up()] == [
         "host_retired: 2 failures in a row"
     ] * 4
-    assert world.told(told.HostGivenUp) == []
+    assert world.told(crawl_events.HostGivenUp) == []
     assert world.shard.is_idle
 
 
@@ -171,7 +171,7 @@ def test_a_host_that_does_nothing_but_throttle_is_given_up_after_a_while() -> No
 
     reason = "no success for 105 s, latest: 429"
     assert [skip.reason for skip in world.store.given_up()] == [f"host_retired: {reason}"] * 2
-    assert world.told(told.HostGivenUp) == [told.HostGivenUp("a.example", reason)]
+    assert world.told(crawl_events.HostGivenUp) == [crawl_events.HostGivenUp("a.example", reason)]
     assert requests == 6
     assert world.store.counts().fetched == 0
     assert world.shard.is_idle
@@ -185,11 +185,11 @@ def test_a_host_is_waited_for_while_there_is_something_else_to_do() -> None:
 
     world.answer(requests["a.example"], 503, retry_after="7200")
     world.wait(2.0)
-    before = world.shard.is_hopeless(world.now)
+    before = world.shard.has_only_unreachable(world.now)
     world.answer(requests["b.example"], 200)
     world.shard.commit(world.now)
-    after = world.shard.is_hopeless(world.now)
-    world.shard.give_up_hopeless(world.now)
+    after = world.shard.has_only_unreachable(world.now)
+    world.shard.give_up_unreachable(world.now)
     end(world)
 
     assert (before, after) == (False, True)
@@ -207,11 +207,11 @@ def test_a_host_that_comes_back_in_time_is_waited_for() -> None:
     world.answer(request, 503, retry_after="1800")
     world.shard.commit(world.now)
 
-    is_hopeless = world.shard.is_hopeless(world.now)
-    world.shard.give_up_hopeless(world.now)
+    has_only_unreachable = world.shard.has_only_unreachable(world.now)
+    world.shard.give_up_unreachable(world.now)
     world.wait(2000.0)
 
-    assert not is_hopeless
+    assert not has_only_unreachable
     assert len(world.start()) == 1
 
 
@@ -222,7 +222,7 @@ def test_a_paused_host_is_left_to_the_operator() -> None:
     world.start()
     world.wait(10.0)
 
-    assert not world.shard.is_hopeless(world.now)
+    assert not world.shard.has_only_unreachable(world.now)
 
 
 def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
@@ -233,7 +233,7 @@ def test_a_crawl_delay_beyond_all_patience_gives_the_host_up() -> None:
     world.start()
     world.shard.commit(world.now)
 
-    world.shard.give_up_hopeless(world.now)
+    world.shard.give_up_unreachable(world.now)
     end(world)
 
     (skip,) = world.store.given_up()

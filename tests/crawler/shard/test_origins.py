@@ -8,7 +8,7 @@ import pytest
 from tests.crawler.shard.shard_world import EPOCH_S, ShardWorld, brisk, flight_of
 from virtual.store.memory import MemoryStore
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import PASSING, Entry, HostRecord, LocalError, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch
@@ -42,7 +42,9 @@ def test_the_robots_of_an_origin_is_asked_for_once_and_before_its_pages() -> Non
 
     assert (request.url, before) == (f"{A}/robots.txt", [])
     assert after == [f"{A}/", f"{A}/2"]
-    assert world.told(told.RobotsAnswered) == [told.RobotsAnswered(flight_of(request).item, 200)]
+    assert world.told(crawl_events.RobotsAnswered) == [
+        crawl_events.RobotsAnswered(flight_of(request).item, 200)
+    ]
     assert world.stats.skipped == {"robots": 1}
     kept = world.store.robots(A)
     assert kept is not None

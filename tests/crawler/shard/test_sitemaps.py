@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.crawler.shard.shard_world import ShardWorld, brisk, flight_of
 from virtual.store.memory import MemoryStore
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate, Entry, RobotsRequest
@@ -83,7 +83,7 @@ def test_an_endless_index_ends_at_the_limit() -> None:
     fetched = [request for request in made if kind_of(request) == Kind.SITEMAP]
     assert world.shard.is_idle
     assert len(fetched) == 20
-    (limited,) = world.told(told.SitemapsLimited)
+    (limited,) = world.told(crawl_events.SitemapsLimited)
     assert (limited.host, limited.sitemaps) == ("a.example", 20)
     assert world.stats.skipped["sitemap_limit"] >= 3_700
 
@@ -174,7 +174,7 @@ def test_long_list_is_committed_in_slices_and_its_record_comes_last() -> None:
 
     assert steps == [(SLICE, True), (SLICE, True), (12_000 - 2 * SLICE - 1, False), (0, False)]
     assert world.flights.pending == 1  # the page that was sent before it
-    assert [event.record.links for event in world.told(told.ListSettled)] == [12_000]
+    assert [event.record.links for event in world.told(crawl_events.ListSettled)] == [12_000]
 
 
 def test_long_list_of_known_urls_is_settled_without_another_page() -> None:
@@ -190,7 +190,7 @@ def test_long_list_of_known_urls_is_settled_without_another_page() -> None:
 
     world.answer(requests[0], 200, f"<urlset>{places}</urlset>".encode())
 
-    assert len(world.told(told.ListSettled)) == 1
+    assert len(world.told(crawl_events.ListSettled)) == 1
 
 
 def test_a_sitemap_is_held_back_while_the_last_one_of_the_limit_is_under_way() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.control import HostPause
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.shard.origins import TRIES
@@ -34,7 +34,7 @@ def test_a_host_that_never_answers_is_asked_a_few_times_and_given_up() -> None:
     failed = fail(world, rounds=20)
 
     assert failed == TRIES
-    assert [event.host for event in world.told(told.HostGivenUp)] == ["a.example"]
+    assert [event.host for event in world.told(crawl_events.HostGivenUp)] == ["a.example"]
 
 
 @pytest.mark.parametrize("error", [ErrorKind.TIMEOUT, ErrorKind.DNS])
@@ -46,7 +46,7 @@ def test_a_host_that_is_given_up_for_a_late_robots_names_the_limit_of_that(
 
     fail(world, rounds=20, error=error)
 
-    (event,) = world.told(told.HostGivenUp)
+    (event,) = world.told(crawl_events.HostGivenUp)
     is_late = error is ErrorKind.TIMEOUT
     assert event.reason == ("robots_timeout" if is_late else error.value)
     assert ("--robots-timeout" in error_words(event.reason)) is is_late
@@ -79,7 +79,7 @@ def test_a_host_whose_pages_can_be_fetched_is_not_given_up_for_its_robots() -> N
         world.shard.tick(world.now)
         world.wait(60.0)
 
-    assert world.told(told.HostGivenUp) == []
+    assert world.told(crawl_events.HostGivenUp) == []
 
 
 def test_a_paused_host_is_left_to_the_operator() -> None:
@@ -91,4 +91,4 @@ def test_a_paused_host_is_left_to_the_operator() -> None:
     world.shard.control(1, HostPause("a.example"), world.now)
     fail(world, rounds=20)
 
-    assert world.told(told.HostGivenUp) == []
+    assert world.told(crawl_events.HostGivenUp) == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.shard.shard_world import BRISK, ShardWorld, brisk
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.plugins.warm import SECOND_VISIT_S
 from mannerly.crawler.web.caches import CacheState
 from mannerly.politeness.model import ErrorKind
@@ -36,7 +36,7 @@ def look(made: ShardWorld) -> Request:
 
 
 def looks(made: ShardWorld) -> list[tuple[str, int, CacheState | None]]:
-    return [(each.variant, each.number, each.state) for each in made.told(told.PageLooked)]
+    return [(each.variant, each.number, each.state) for each in made.told(crawl_events.PageVisited)]
 
 
 def test_page_that_the_cache_has_is_asked_for_once() -> None:
@@ -47,7 +47,7 @@ def test_page_that_the_cache_has_is_asked_for_once() -> None:
 
     assert looks(made) == [("plain", 1, CacheState.HIT)]
     assert made.shard.frontier.queued == 0
-    assert len(made.told(told.PageSettled)) == 1
+    assert len(made.told(crawl_events.PageSettled)) == 1
 
 
 def test_page_that_the_cache_did_not_have_is_looked_at_again() -> None:
@@ -58,13 +58,13 @@ def test_page_that_the_cache_did_not_have_is_looked_at_again() -> None:
     began = made.now.mono
     made.answer(look(made), 200, x_cache="HIT", age="1")
 
-    (settled,) = made.told(told.PageSettled)
+    (settled,) = made.told(crawl_events.PageSettled)
     assert is_again  # it does not count for --max-urls yet
     assert made.now.mono - began >= SECOND_VISIT_S
     assert looks(made) == [("plain", 1, CacheState.MISS), ("plain", 2, CacheState.HIT)]
     assert (settled.record.cache_status, settled.record.age) == ("HIT", 1)
     assert settled.record.attempts == 1
-    assert made.told(told.PageRetried) == []
+    assert made.told(crawl_events.PageRetried) == []
     warmth = made.stats.warmth["a.example/blog/"]
     assert (warmth.pages, warmth.hits_before, warmth.hits_after, warmth.cacheable) == (1, 0, 1, 1)
     assert made.stats.other_statuses[200] == 1  # the look that is no page of its own
@@ -80,7 +80,7 @@ def test_page_that_stays_out_of_the_cache_is_not_asked_for_without_end() -> None
 
     warmth = made.stats.warmth["a.example/blog/"]
     assert (warmth.cacheable, warmth.hits_after) == (1, 0)
-    assert len(made.told(told.PageSettled)) == 1
+    assert len(made.told(crawl_events.PageSettled)) == 1
 
 
 def test_page_that_cannot_be_cached_and_one_without_a_cache_get_one_look() -> None:
@@ -92,7 +92,11 @@ def test_page_that_cannot_be_cached_and_one_without_a_cache_get_one_look() -> No
 
     assert private.stats.warmth["a.example/blog/"].uncacheable == 1
     assert silent.stats.warmth["a.example/blog/"].unknown == 1
-    assert len(private.told(told.PageSettled)) == len(silent.told(told.PageSettled)) == 1
+    assert (
+        len(private.told(crawl_events.PageSettled))
+        == len(silent.told(crawl_events.PageSettled))
+        == 1
+    )
 
 
 def test_each_variant_is_a_request_of_its_own_and_the_plain_one_is_last() -> None:
@@ -111,7 +115,7 @@ def test_each_variant_is_a_request_of_its_own_and_the_plain_one_is_last() -> Non
         "Accept-Language: de": 1,
         "plain": 1,
     }
-    assert len(made.told(told.PageSettled)) == 1
+    assert len(made.told(crawl_events.PageSettled)) == 1
 
 
 def test_page_that_fails_is_tried_again_as_in_a_crawl_and_has_no_other_variants() -> None:
@@ -127,7 +131,7 @@ def test_page_that_fails_is_tried_again_as_in_a_crawl_and_has_no_other_variants(
 
     assert looks(made) == [("br", 1, None)]
     assert made.stats.warmth["a.example/blog/"].failed == 1
-    (settled,) = made.told(told.PageSettled)
+    (settled,) = made.told(crawl_events.PageSettled)
     assert settled.record.error == "timeout"
 
 

@@ -1,4 +1,4 @@
-"""Control records and worker cards, when the disk or another process is in the way."""
+"""Control records and worker heartbeats, when the disk or another process is in the way."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import pytest
 
 from mannerly.crawler.control import Pause
 from mannerly.crawler.store import create_crawl, open_crawl
-from mannerly.crawler.store.base import StoreError, WorkerCard
+from mannerly.crawler.store.base import Heartbeat, StoreError
 from mannerly.crawler.store.contract import new_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CARD = WorkerCard("w1", "here", 1, [0], 0, 0.0)
+CARD = Heartbeat("w1", "here", 1, [0], 0, 0.0)
 NO_ROOM = """
 import resource, signal, sys
 from mannerly.crawler.control import Pause
 from mannerly.crawler.store import open_crawl
-from mannerly.crawler.store.base import StoreFull, WorkerCard
+from mannerly.crawler.store.base import StoreFull, Heartbeat
 crawl = open_crawl(sys.argv[1])
 crawl.orders()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
 crawl.hold()
-crawl.renew(WorkerCard("w1", "here", 1, [0], 0, 0.0, "the disk is full"))
+crawl.renew(Heartbeat("w1", "here", 1, [0], 0, 0.0, "the disk is full"))
 crawl.retire("w1")
 try:
     crawl.order(Pause())
@@ -48,7 +48,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.processes
 def test_a_full_disk_stops_no_worker(path: Path) -> None:
-    """A card may be lost; a control record is refused, so that its sender knows."""
+    """A heartbeat may be lost; a control record is refused, so that its sender knows."""
     pytest.importorskip("resource")
     command = [sys.executable, "-c", NO_ROOM, str(path)]
 
@@ -58,7 +58,7 @@ def test_a_full_disk_stops_no_worker(path: Path) -> None:
 
 
 def test_a_worker_does_not_wait_for_another_writer(path: Path) -> None:
-    """A card that cannot be written at once is left for the next time."""
+    """A heartbeat that cannot be written at once is left for the next time."""
     other = apsw.Connection(str(path / "control.db"))
     other.execute("BEGIN IMMEDIATE")
     with closing(open_crawl(path)) as crawl, closing(other):

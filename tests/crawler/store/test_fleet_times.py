@@ -32,7 +32,7 @@ def test_shards_of_a_dead_member_have_another_owner_in_time() -> None:
 
 
 def test_a_living_member_is_counted() -> None:
-    """One renewal may be late by a timeout; after an outage all cards are renewed before a look."""
+    """One renewal may be late by a timeout; after an outage all heartbeats are renewed first."""
     assert t.RENEW_S + TIMEOUT_S + t.AGAIN_S <= t.SILENT_S
     assert t.SILENT_S - t.RENEW_S < t.BACK_S
 
@@ -62,7 +62,7 @@ def test_a_page_is_committed_within_a_second() -> None:
     assert t.MOVING_S < t.BALANCE_S
 
 
-def test_hosts_are_given_up_when_every_card_has_told_so() -> None:
+def test_hosts_are_given_up_when_every_heartbeat_has_said_so() -> None:
     """Two renewals of each member."""
     assert t.QUIET_S >= 2 * t.RENEW_S + TIMEOUT_S
     assert t.REST_S < t.REST_AGAIN_S

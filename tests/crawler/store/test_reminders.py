@@ -11,7 +11,7 @@ import pytest
 from tests.crawler.store.valkey_server import LocalServer
 
 from mannerly.crawler.model import HostRecord
-from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import Batch, Heartbeat, ShardOptions, StoreInUse
 from mannerly.crawler.store.contract import candidate, enter, new_manifest
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import WAITS_KEPT_S
@@ -73,8 +73,10 @@ class Forgetful:
             self._server.process.send_signal(signal.SIGCONT)
 
     def renew(self) -> list[int]:
-        card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
-        return self._until_it_is_back(lambda: self.crawl.fleet.renew(card, now=time.monotonic()))
+        heartbeat = Heartbeat("w1", "machine", 4711, [0], 0, time.time())
+        return self._until_it_is_back(
+            lambda: self.crawl.fleet.renew(heartbeat, now=time.monotonic())
+        )
 
     def tell(self) -> None:
         self._until_it_is_back(self.crawl.reminders.tell)

@@ -14,7 +14,7 @@ from tests.harness.sites import free_port
 
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import SCHEMES
-from mannerly.crawler.store.base import Batch, ShardOptions, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import Batch, Heartbeat, ShardOptions, StoreInUse
 from mannerly.crawler.store.contract import FleetContract, LinkContract, candidate, new_manifest
 from mannerly.crawler.store.fleet import StoreAway
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
@@ -146,7 +146,7 @@ def test_a_wait_that_one_server_of_a_cluster_forgot_is_told_again(
         elsewhere = _key_of(servers[1])
         crawl.server.ask("HLEN", elsewhere)
         _disconnect(servers[1])
-        _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
+        _again(lambda: crawl.fleet.renew(_heartbeat(), now=time.monotonic()))
         owner = crawl.claim(0, OPTIONS)
         (log,) = (servers[0].folder / "appendonlydir").glob("*.incr.aof")
         kept = log.stat().st_size
@@ -162,7 +162,7 @@ def test_a_wait_that_one_server_of_a_cluster_forgot_is_told_again(
         _disconnect(servers[1])
         _again(lambda: crawl.server.ask("HLEN", elsewhere))
 
-        _again(lambda: crawl.fleet.renew(_card(), now=time.monotonic()))
+        _again(lambda: crawl.fleet.renew(_heartbeat(), now=time.monotonic()))
 
         with crawl.read(0) as reader:
             record = reader.host("a.example")
@@ -176,8 +176,8 @@ def _disconnect(server: LocalServer) -> None:
         client.client_kill_filter(_type="normal", skipme=True)
 
 
-def _card() -> WorkerCard:
-    return WorkerCard("w1", "machine", 4711, [], 0, time.time())
+def _heartbeat() -> Heartbeat:
+    return Heartbeat("w1", "machine", 4711, [], 0, time.time())
 
 
 def _run_of(node: str, runs: str) -> str:

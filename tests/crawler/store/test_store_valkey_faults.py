@@ -18,11 +18,11 @@ from mannerly.crawler.control import RetryUrls
 from mannerly.crawler.model import HostRecord, RobotsRecord
 from mannerly.crawler.store.base import (
     Batch,
+    Heartbeat,
     ShardOptions,
     StoreError,
     StoreFull,
     StoreInUse,
-    WorkerCard,
 )
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
@@ -74,8 +74,8 @@ def reopen(stack: ExitStack, location: str, folder: Path) -> ValkeyCrawl:
 
 
 def renew(crawl: ValkeyCrawl) -> list[int]:
-    card = WorkerCard("w1", "machine", 4711, [0], 0, time.time())
-    return crawl.fleet.renew(card, now=time.monotonic())
+    heartbeat = Heartbeat("w1", "machine", 4711, [0], 0, time.time())
+    return crawl.fleet.renew(heartbeat, now=time.monotonic())
 
 
 # ---------------------------------------------------------------------- lost answers
@@ -230,7 +230,7 @@ def test_a_beat_that_a_claimer_does_not_know_of_refuses_its_claim(
     other.fleet.unclaimed()
     now[0] += LEASE_S + 1.0
     lapsed = other.fleet.unclaimed()
-    owner.fleet.renew(WorkerCard("w1", "machine", 1, [0], 0, 0.0), now=now[0])
+    owner.fleet.renew(Heartbeat("w1", "machine", 1, [0], 0, 0.0), now=now[0])
 
     with pytest.raises(StoreInUse):
         other.claim(0, OPTIONS)
@@ -356,15 +356,18 @@ def test_a_lease_that_has_ended_is_not_prolonged_right_after_a_restart(
     now = [1000.0]
     crawl = member(opened, new_location(), tmp_path, now)
     store = crawl.claim(0, OPTIONS)
-    card = WorkerCard("w1", "machine", 1, [0], 0, 0.0)
+    heartbeat = Heartbeat("w1", "machine", 1, [0], 0, 0.0)
     was_sure_until = store.sure_until
     now[0] += 2 * LEASE_S
     crawl.server.change("HSET", crawl.keys.shard(0), "run", "before")
 
-    lost_at_once, withheld_until = crawl.fleet.renew(card, now=now[0]), crawl.fleet.withheld_until
+    lost_at_once, withheld_until = (
+        crawl.fleet.renew(heartbeat, now=now[0]),
+        crawl.fleet.withheld_until,
+    )
     is_silent = store.sure_until == was_sure_until
     now[0] += LEASE_S
-    lost_later = crawl.fleet.renew(card, now=now[0])
+    lost_later = crawl.fleet.renew(heartbeat, now=now[0])
 
     assert (lost_at_once, is_silent) == ([], True)
     assert withheld_until == now[0]

@@ -219,7 +219,7 @@ def test_a_user_limited_to_the_prefix_is_enough(
         crawl.fleet.join(tmp_path)
         sender, owner = (crawl.claim(shard, ShardOptions(2)) for shard in range(2))
         from mannerly.crawler.control import AddSeeds, RetryUrls
-        from mannerly.crawler.store.base import Batch, WorkerCard
+        from mannerly.crawler.store.base import Batch, Heartbeat
 
         one, two = enter(sender, candidate("/1"), candidate("/2"), candidate("/3"))
         sender.commit(
@@ -235,7 +235,7 @@ def test_a_user_limited_to_the_prefix_is_enough(
         sender.commit(Batch(retries=[RetryUrls()], applied=crawl.order(AddSeeds(("https://x/",)))))
         sender.bring_back(10)
         sender.admit_waiting(10)
-        crawl.fleet.renew(WorkerCard("w", "m", 1, [], 0, 0.0), now=0.0)
+        crawl.fleet.renew(Heartbeat("w", "m", 1, [], 0, 0.0), now=0.0)
         crawl.fleet.take_pages(5)
         crawl.fleet.finished()
         assert sender.find("https://a.example/1") is not None

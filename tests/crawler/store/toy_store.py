@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import (
         Batch,
         Committed,
+        Heartbeat,
         Manifest,
         ShardOptions,
         ShardReader,
         ShardStore,
-        WorkerCard,
     )
 
 SCHEME = "toy"
@@ -75,7 +75,7 @@ class ToyCrawl:
             "owners": {},
             "holder": None,
             "orders": {},
-            "cards": {},
+            "heartbeats": {},
             "committed_at": manifest.created_at,
         }
         return cls(location)
@@ -107,21 +107,21 @@ class ToyCrawl:
         if self.crawl["holder"] not in (None, self):
             raise StoreInUse(f"{self.location} is in use")
         self.crawl["holder"] = self
-        self.crawl["cards"].clear()
+        self.crawl["heartbeats"].clear()
 
     def claim(self, shard: int, options: ShardOptions) -> ShardStore:
         if shard in self.crawl["owners"]:
             raise StoreInUse(f"shard {shard} of {self.location} is in use")
         return ToyShard(shard, self.crawl, options.frontier_limit)
 
-    def renew(self, card: WorkerCard) -> None:
-        self.crawl["cards"][card.id] = card
+    def renew(self, heartbeat: Heartbeat) -> None:
+        self.crawl["heartbeats"][heartbeat.id] = heartbeat
 
     def retire(self, worker: str) -> None:
-        self.crawl["cards"].pop(worker, None)
+        self.crawl["heartbeats"].pop(worker, None)
 
-    def workers(self) -> list[WorkerCard]:
-        return list(self.crawl["cards"].values()) if self.is_running() else []
+    def workers(self) -> list[Heartbeat]:
+        return list(self.crawl["heartbeats"].values()) if self.is_running() else []
 
     def is_running(self) -> bool:
         return bool(self.crawl["holder"] or self.crawl["owners"])

@@ -97,7 +97,7 @@ class FirstContacts:
 
 _NAMES_WITH_A_PACE = 4  # of one site at one address: www, a shop, a blog, pictures
 _OF_LINKS = 2.0  # at most every second request
-_LOOK_AGAIN_S = 0.05  # while as many requests are under way as all names may have
+_ASK_AGAIN_S = 0.05  # while as many requests are under way as all names may have
 _MAX_NAMES = 200_000  # that are remembered; about 300 bytes each
 
 
@@ -145,13 +145,13 @@ class _Site:
     __slots__ = ("key", "links", "names", "turns")
 
     def __init__(self) -> None:
-        self.key = ""  # its name in the core of crowds, once it is one
+        self.key = ""  # its name in the core of sites, once it has one pace
         self.names: set[str] = set()
         self.turns = _Turns()
         self.links = _Turns()  # of the names that were met only as links
 
     @property
-    def is_crowd(self) -> bool:
+    def has_one_pace(self) -> bool:
         return len(self.names) > _NAMES_WITH_A_PACE
 
     def keep(self, gap_s: float) -> None:
@@ -193,7 +193,7 @@ class _Member(NamedTuple):
 
     def turns(self) -> Iterator[_Turns]:
         """Yield what the host has to wait for, besides its own pace."""
-        if self.site.is_crowd:
+        if self.site.has_one_pace:
             if not self.is_seed:
                 yield self.site.links
             yield self.site.turns
@@ -206,7 +206,7 @@ class Addresses:
 
     Args:
         politeness: grants the slots of each host.
-        crowds: a core of its own, for the names of one site at one address as if they were a host.
+        site_pacing: a core of its own: in it the names of one site at one address are one host.
         is_seed: returns whether a host is one of the seeds'.
         max_rate: requests per second to one address that names of several sites lead to.
     """
@@ -214,20 +214,20 @@ class Addresses:
     def __init__(
         self,
         politeness: Pacing,
-        crowds: Politeness,
+        site_pacing: Politeness,
         is_seed: Callable[[str], bool],
         *,
         max_rate: float,
     ) -> None:
         self._politeness = politeness
-        self._crowds = crowds
-        self._numbers = 0  # crowds so far
+        self._site_pacing = site_pacing
+        self._numbers = 0  # sites with one pace so far
         self._is_seed = is_seed
         self._gap_s = 1.0 / max_rate
         self._members: dict[str, _Member] = {}  # by host
         self._addresses: dict[str, _Address] = {}
-        self._crowded: dict[str, _Site] = {}  # by site
-        self._permits: dict[int, tuple[Permit, Permit]] = {}  # of a host, and of its crowd
+        self._paced_sites: dict[str, _Site] = {}  # by site
+        self._permits: dict[int, tuple[Permit, Permit]] = {}  # of a host, and of its site
         self.ready_at = politeness.ready_at
 
     def __len__(self) -> int:
@@ -237,7 +237,7 @@ class Addresses:
         """Return `Grant(permit)` if a request may start now, else `Wait` or `Refuse`."""
         member = self._members.get(host)
         politeness = self._politeness
-        if member is None or not (member.site.is_crowd or len(member.at.sites) > 1):
+        if member is None or not (member.site.has_one_pace or len(member.at.sites) > 1):
             return politeness.reserve(host, now=now)
         if politeness.ready_at(host, now=now) > now:
             return politeness.reserve(host, now=now)
@@ -245,19 +245,23 @@ class Addresses:
         until = _slot(turns, host, now)
         if until > now:
             return Wait(until, Reason.PACE)
-        allowed = self._crowds.reserve(member.site.key, now=now) if member.site.is_crowd else None
+        allowed = (
+            self._site_pacing.reserve(member.site.key, now=now)
+            if member.site.has_one_pace
+            else None
+        )
         if isinstance(allowed, (Wait, Refuse)) and allowed.until is not None:
             return Wait(allowed.until, allowed.reason)
         if isinstance(allowed, Wait):
-            return Wait(now + max(member.site.turns.gap_s, _LOOK_AGAIN_S), allowed.reason)
-        # A crowd that was given up does not bind: each of its names is given up by itself.
+            return Wait(now + max(member.site.turns.gap_s, _ASK_AGAIN_S), allowed.reason)
+        # A site that was given up does not bind: each of its names is given up by itself.
         decision = politeness.reserve(host, now=now)
         if isinstance(allowed, Grant):
             member.site.keep(allowed.permit.host.delay_s)
             if isinstance(decision, Grant):
                 self._permits[id(decision.permit)] = decision.permit, allowed.permit
             else:
-                self._crowds.cancel(allowed.permit, now=now)
+                self._site_pacing.cancel(allowed.permit, now=now)
         if isinstance(decision, Grant):
             for each in turns:
                 each.take(host, now)
@@ -270,21 +274,21 @@ class Addresses:
         """
         shared = self._shared(permit)
         if shared is not None:
-            self._crowds.report(shared, response._replace(body_digest=None), now=now)
+            self._site_pacing.report(shared, response._replace(body_digest=None), now=now)
 
     def cancel(self, permit: Permit, *, now: Instant, was_sent: bool) -> None:
         """A request was not sent, or nothing can be learned from it."""
         shared = self._shared(permit)
         if shared is not None:
-            self._crowds.cancel(shared, now=now, was_sent=was_sent)
+            self._site_pacing.cancel(shared, now=now, was_sent=was_sent)
 
     def _shared(self, permit: Permit) -> Permit | None:
-        """Return the permit of the crowd that a settled one had, if any."""
+        """Return the permit of the site that a settled one had, if any."""
         return self._permits.pop(id(permit), (None, None))[1] if self._permits else None
 
     def configure(self, settings: Settings) -> None:
         """Change the pace of all names that share one."""
-        self._crowds.configure(replace(settings, group_by="host"))
+        self._site_pacing.configure(replace(settings, group_by="host"))
 
     def host(self, host: str) -> HostSnapshot | None:
         """Return the details of one host; None if it has no state."""
@@ -313,7 +317,7 @@ class Addresses:
 
         Connecting takes time, so requests that were granted a gap apart may be ready at once.
         """
-        if not (member.site.is_crowd or len(member.at.sites) > 1):
+        if not (member.site.has_one_pace or len(member.at.sites) > 1):
             return True
         turns = [*member.turns()]
         if not all(each.may_leave(now) for each in turns):
@@ -324,8 +328,8 @@ class Addresses:
 
     def gap_s(self, site: str) -> float:
         """Return the gap that the names of a site share at an address; 0: they share none."""
-        crowd = self._crowded.get(site)
-        return 0.0 if crowd is None else crowd.turns.gap_s
+        found = self._paced_sites.get(site)
+        return 0.0 if found is None else found.turns.gap_s
 
     def _meet(self, host: str, address: str) -> _Member:
         if len(self._members) >= _MAX_NAMES:
@@ -334,11 +338,11 @@ class Addresses:
         if at is None:
             at = self._addresses[address] = _Address(self._gap_s)
         site = at.meet(without_port(host))
-        if site.is_crowd:
-            self._crowded[site_of(host)] = site
+        if site.has_one_pace:
+            self._paced_sites[site_of(host)] = site
             if not site.key:
                 self._numbers += 1
-                site.key = f"crowd-{self._numbers}"
+                site.key = f"site-{self._numbers}"
         return _Member(address, at, site, self._is_seed(host))
 
     def _forget(self) -> None:
@@ -347,7 +351,7 @@ class Addresses:
         self._members = members if len(members) < _MAX_NAMES // 2 else {}
         self._addresses = {each.address: each.at for each in self._members.values()}
         if not self._members:
-            self._crowded.clear()
+            self._paced_sites.clear()
 
 
 def _slot(turns: list[_Turns], host: str, now: Instant) -> Instant:

@@ -2,7 +2,7 @@
 
                  add, load                        Taken.refills, refill
     INACTIVE ───────────────► HEAP ──turn──► window empty? NEEDS_REFILL ──► HEAP
-    (a name and a count)       ▲   ──turn──► judged, granted: handed out ──► HEAP at ready_at
+    (a name and a count)       ▲   ──turn──► judged, granted: taken     ──► HEAP at ready_at
                                │                 only a report can help: BUSY
                                │                 too many robots.txt under way: ROBOTS_LINE
                                │                 paused, given up, rules missing: ASLEEP
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 
 # Hosts and entries looked at in one `take`, and entries in one host's turn: so that ten thousand
 # forbidden URLs cannot stop the loop. What is left over is due at once.
-_LOOKS_PER_TAKE = 4096
-_LOOKS_PER_TURN = 128
+_TRIES_PER_TAKE = 4096
+_TRIES_PER_TURN = 128
 _REFILLS_PER_TAKE = 256
 # A longer wait is asked for, not computed, because the answer says what it is for.
 _WORTH_A_REASON_S = 5.0
@@ -200,8 +200,8 @@ class Frontier:
         places, starts = self._places, taken.starts
         for entry in self._retries.pop_due(now):
             self._front(entry, now)
-        looks = _LOOKS_PER_TAKE
-        while looks > 0 and len(starts) < room:
+        tries = _TRIES_PER_TAKE
+        while tries > 0 and len(starts) < room:
             # A host in the robots line has had its turn already, so it goes first.
             if places.robots_line and robots_room > 0:
                 host: Host | None = places.robots_line.popleft()
@@ -210,7 +210,7 @@ class Frontier:
             if host is None:
                 break
             before = len(starts)
-            looks -= 1 + self._turn(host, now, judge, taken, may_ask_robots=robots_room > 0)
+            tries -= 1 + self._turn(host, now, judge, taken, may_ask_robots=robots_room > 0)
             if len(starts) > before and isinstance(starts[-1].item, RobotsRequest):
                 robots_room -= 1
         if places.need_refill:
@@ -243,7 +243,7 @@ class Frontier:
         self._windows.committed(entries)
 
     def withhold(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Return those that are not handed out; from now on they count as if they were."""
+        """Return those that were not taken; from now on they count as taken."""
         return self._windows.withhold(entries)
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:
@@ -363,23 +363,23 @@ class Frontier:
         if host.awaits_robots:
             places.to_sleep(host, now)
             return 0
-        index = looks = 0
+        index = tries = 0
         earliest, why = inf, None
         while (item := host.peek(index)) is not None:
-            if looks == _LOOKS_PER_TURN:
+            if tries == _TRIES_PER_TURN:
                 self._to_heap(host, now)
-                return looks
-            looks += 1
+                return tries
+            tries += 1
             if isinstance(item, RobotsRequest):
                 if may_ask_robots:
                     self._send(host, item, index, now, taken)
                 else:
                     places.to_robots_line(host, now)
-                return looks
+                return tries
             ruling = judge(item, now)
             if ruling is GO:
                 self._send(host, item, index, now, taken)
-                return looks
+                return tries
             if isinstance(ruling, Later):
                 earliest = min(earliest, inf if ruling.until is None else ruling.until)
                 why = Reason.ROBOTS if ruling.needs_rules else why
@@ -387,21 +387,21 @@ class Frontier:
             elif isinstance(ruling, Unknown):
                 taken.unknown.append(Need(host.name, ruling.origin))
                 places.to_sleep(host, now)
-                return looks
+                return tries
             else:
                 assert isinstance(ruling, Drop)
                 self._windows.remove(host, index, item)
                 taken.dropped.append((item, ruling.reason))
         if not host.in_memory and host.on_disk:
             places.to_refill(host)
-            return looks
+            return tries
         if host.in_memory and earliest < inf:
             self._to_heap(host, earliest, why)
         elif host.in_memory:
             places.to_sleep(host, now)
         places.pass_on(host, now)
         places.forget_if_spent(host, now)
-        return looks
+        return tries
 
     def _send(
         self,

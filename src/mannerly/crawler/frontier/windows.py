@@ -1,10 +1,10 @@
-"""The windows of all hosts together: the URLs that are queued, in memory, and handed out.
+"""The windows of all hosts together: the URLs that are queued, in memory, and taken.
 
     queued        wait for their turn: in memory, for a retry, or on disk
     in memory     in a window or, due for a retry, in front of it. Beyond `memory_limit` a host gets
                   one entry at a time; the rest of its queue stays on disk. Below `roomy_limit` a
                   host gets ROOMY times as many: where a read is dear, fewer are needed
-    outstanding   handed out or put back, and not yet committed: the store still has them, so a read
+    outstanding   taken or put back, and not yet committed: the store still has them, so a read
                   may bring them again
 
 This module knows no time and no place of a host.
@@ -60,7 +60,7 @@ class Windows:
 
     def put_back(self, entry: Entry) -> None:
         """Count an entry that will be due for a retry."""
-        assert entry.seq in self._outstanding, "only what was handed out can be put back"
+        assert entry.seq in self._outstanding, "only a URL that was taken can be put back"
         self.queued += 1
 
     def push_retry(self, queue: HostQueue, entry: Entry) -> None:
@@ -102,7 +102,7 @@ class Windows:
         self._outstanding.difference_update([entry.seq for entry in entries])
 
     def withhold(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Return those that are not handed out; from now on they count as if they were."""
+        """Return those that were not taken; from now on they count as taken."""
         free = [entry for entry in entries if entry.seq not in self._outstanding]
         self._outstanding.update([entry.seq for entry in free])
         return free

@@ -36,7 +36,7 @@ class HostCounts:
 
     __slots__ = (
         *("failed", "failures_in_a_row", "fetched", "record", "refused", "requests"),
-        *("doing", "is_changed", "look_at", "retry_at", "updated_at"),
+        *("doing", "is_changed", "inspect_at", "retry_at", "updated_at"),
     )
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class HostCounts:
         self.fetched = self.failed = self.refused = self.failures_in_a_row = self.requests = 0
         self.updated_at = 0.0
         self.doing = b""  # as `HostRecord` has it
-        self.look_at = NEVER  # when to see anew what the host does
+        self.inspect_at = NEVER  # when to see anew what the host does
         self.retry_at = NEVER  # when the URL that was put back last is due
         self.is_changed = False  # the next commit writes it
 

@@ -174,7 +174,7 @@ class Hosts:
         """Write with the next commit what these hosts do and wait for: it may have changed."""
         for host in hosts:
             if host.budget is not None and host.counts is not None:
-                host.counts.look_at = NEVER
+                host.counts.inspect_at = NEVER
                 self.change(host, host.counts)
 
     @property

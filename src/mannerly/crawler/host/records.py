@@ -149,7 +149,7 @@ class HostRecords:
         counts.refused += refused
         counts.updated_at = now.wall
         if refused or is_failure:
-            counts.look_at = NEVER
+            counts.inspect_at = NEVER
         if is_failure:
             counts.failures_in_a_row += 1
         elif fetched:
@@ -257,11 +257,11 @@ class HostRecords:
         With the next instant at which it may be contacted: a crash must not shorten a wait.
         """
         name, known, budget = host.name, counts.record or UNKNOWN, host.budget
-        if budget is not None and now.mono >= counts.look_at:
+        if budget is not None and now.mono >= counts.inspect_at:
             doing = self._see(host, now)
             counts.doing = pack_doing(doing)
             # A wait or a problem may end at any time; figures are as old as they may be.
-            counts.look_at = NEVER if doing.waits_for or doing.problem else now.mono + SEEN_S
+            counts.inspect_at = NEVER if doing.waits_for or doing.problem else now.mono + SEEN_S
         wait_s = self._politeness.not_before(name) - now.mono
         noted = _NOTHING_NOTED if budget is None else budget.noted
         values = (  # in the order of the class: by keywords it takes ten times as long

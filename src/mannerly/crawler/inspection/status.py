@@ -79,15 +79,15 @@ def status_of(crawl: View, *, now: float) -> Status:
         shards=shards,
         workers=[
             {
-                "id": card.id,
-                "machine": card.machine,
-                "pid": card.pid,
-                "shards": card.shards,
-                "fetched": card.fetched,
-                "seen_s": round(max(0.0, now - card.seen_at), 3),
-                "waits_for": card.waits_for,
+                "id": heartbeat.id,
+                "machine": heartbeat.machine,
+                "pid": heartbeat.pid,
+                "shards": heartbeat.shards,
+                "fetched": heartbeat.fetched,
+                "seen_s": round(max(0.0, now - heartbeat.seen_at), 3),
+                "waits_for": heartbeat.waits_for,
             }
-            for card in workers
+            for heartbeat in workers
         ],
         longest_queues=dict(heapq.nlargest(_QUEUES, queues, key=lambda pair: pair[1])),
     )
@@ -125,6 +125,6 @@ def _state(store: CrawlStore, total: dict[str, int]) -> State:
     if not is_running:
         return State.STOPPED
     workers = store.workers()
-    if workers and all(card.waits_for for card in workers):
+    if workers and all(heartbeat.waits_for for heartbeat in workers):
         return State.WAITING
     return State.RUNNING

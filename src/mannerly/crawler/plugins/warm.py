@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import PageLooked
+from mannerly.crawler.events import PageVisited
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry
 from mannerly.crawler.shard.follows import Again, Read, Settled
@@ -78,7 +78,7 @@ class Warm(Plugin):
             visits.number = 0  # the page is done; one that fails has no other variants
         is_last = visits.number == 0
         self._emit(
-            PageLooked(
+            PageVisited(
                 item.url, variant.name, number, state, status, answer.latency_s, is_last=is_last
             )
         )

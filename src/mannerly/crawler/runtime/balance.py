@@ -1,8 +1,8 @@
 """Divide the shards of a crawl evenly among its members, by what each of them can see.
 
-Every member computes the same quotas from the same cards, and decides for itself alone: a
+Every member computes the same quotas from the same heartbeats, and decides for itself alone: a
 member with more than its quota releases some, one with less claims what has no owner. While members
-see different cards the quotas differ for a moment, and a shard may change hands once too often.
+see different heartbeats the quotas differ for a moment, and a shard may be moved once too often.
 
 **In portions.** The hosts of a shard without an owner wait. So a member releases a few shards, and
 the next ones when these have been claimed: each is without an owner for a moment only. Of the

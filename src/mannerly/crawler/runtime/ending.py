@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .budget import PageBudget, SharedBudget
     from .event_batches import EventBatch
     from .run import Run
-    from .waking import Bell
+    from .waking import Waker
 
 HANGS_S = 0.8  # after the second signal
 WATCH_S = 0.25  # between two checks of limits, interrupts and control records
@@ -53,26 +53,26 @@ class Ending(Enum):
 class StopSwitch:
     """A request from outside to end a run: any thread may call `stop`.
 
-    `bell` wakes the run, which looks here four times a second otherwise. `wants_end`: start no more
+    `waker` wakes the run, which polls four times a second otherwise. `wants_end`: start no more
     requests, and wait for those under way. `wants_end_now`: do not wait for them.
     """
 
     def __init__(self) -> None:
         self.wants_end = self.wants_end_now = False
         self.ending = Ending.STOPPED
-        self.bell: Bell | None = None
+        self.waker: Waker | None = None
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the run. Requests under way are waited for, unless `at_once`."""
         self.wants_end = True
         self.wants_end_now |= at_once
-        if self.bell is not None:
-            self.bell.ring()
+        if self.waker is not None:
+            self.waker.wake()
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Let a run sleep again that was woken; nearly always it was not."""
-        if self.wants_end and self.bell is not None:
-            self.bell.hush()
+        if self.wants_end and self.waker is not None:
+            self.waker.clear()
 
 
 class Watcher(Protocol):
@@ -118,9 +118,9 @@ class Signals(StopSwitch):
             number = getattr(signal, name, None)
             if number is not None and not self._is_ignored_hangup(number):
                 self._previous[number] = signal.signal(number, self._note)
-        self._bell, rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._wakeup = signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
+        self._waker, rung = socket.socketpair()
+        self._waker.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         with suppress(RuntimeError):  # there is no memory for a thread
             threading.Thread(target=self._guard, args=(rung,), name="signals", daemon=True).start()
         return self
@@ -130,7 +130,7 @@ class Signals(StopSwitch):
         if not self._previous:
             return
         signal.set_wakeup_fd(self._wakeup)
-        self._bell.close()
+        self._waker.close()
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -190,7 +190,7 @@ class ErrorRate:
         self._before: deque[tuple[int, int]] = deque([(0, 0)])  # requests that ended, and failed
         self.is_exceeded = False
 
-    def look(self, stats: Stats) -> None:
+    def check(self, stats: Stats) -> None:
         """Compare the totals with those of `SAMPLE` requests ago."""
         if self._limit is None:
             return
@@ -244,9 +244,9 @@ class RunLimits:
                 case SetOption(name="max_urls", value=value):
                     self._budget.set_limit(None if value is None else int(value))
 
-    def look(self, stats: Stats) -> None:
-        """Look at the totals: four times a second."""
-        self._errors.look(stats)
+    def check(self, stats: Stats) -> None:
+        """Check the totals: four times a second."""
+        self._errors.check(stats)
 
     def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
         """Return why the run has to end; None: it goes on. `is_spent`: --max-urls is reached."""

@@ -137,7 +137,7 @@ class Engine:
         self._events.listen(self._fold)
         now = clock.now()
         self._next_tick = now
-        self._looked_at: Instant = NEVER
+        self._polled_at: Instant = NEVER
         self._arrived: list[Fetched] = []  # answers that came while the store was waited for
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self._next_commit = now + rhythm.commit_after_s
@@ -152,7 +152,7 @@ class Engine:
         self.is_paused = False
         self.dropped: list[Shard] = []  # lost by this engine; the worker closes their stores
         self.away: StoreAway | None = None  # since a call failed; the worker takes it back
-        self.figures: FleetFigures | None = None  # of the store, as of the last look; for metrics
+        self.figures: FleetFigures | None = None  # of the store, as of the last poll; for metrics
 
     @property
     def in_flight(self) -> int:
@@ -165,18 +165,18 @@ class Engine:
         return all(shard.is_idle for shard in self._shards)
 
     @property
-    def is_hopeless(self) -> bool:
+    def has_only_unreachable(self) -> bool:
         """Return whether all that is left are hosts that would be given up before they are due."""
         if self.is_paused or self.is_idle:
             return False
         now = self._now()
-        return all(shard.is_idle or shard.is_hopeless(now) for shard in self._shards)
+        return all(shard.is_idle or shard.has_only_unreachable(now) for shard in self._shards)
 
-    def give_up_hopeless(self) -> None:
+    def give_up_unreachable(self) -> None:
         """Give those hosts up: nothing else is left to do in the crawl."""
         now = self._now()
         for shard in self._shards:
-            shard.give_up_hopeless(now)
+            shard.give_up_unreachable(now)
         self._next_tick = now.mono
 
     @property
@@ -207,7 +207,7 @@ class Engine:
         now = self._now()
         if self._delivery is not None:
             self._settle_acknowledged(self._delivery, now)
-        busy_s = now.mono - self._looked_at
+        busy_s = now.mono - self._polled_at
         if busy_s > STALLED_S:
             if WORTH_SAYING_S < busy_s < inf and longest_s > 0.0:  # 0: the caller waits itself
                 self._events.emit(LoopStalled(busy_s))
@@ -242,7 +242,7 @@ class Engine:
             self._take_arrived()  # they may forbid what would leave now
             timeout_s = 0.0
         answers = self._fetcher.wait(timeout_s)
-        self._looked_at = self._clock.now()
+        self._polled_at = self._clock.now()
         self._note_sent()
         if answers:
             self._take(answers)

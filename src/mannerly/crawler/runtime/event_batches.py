@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.events import Watched
-from mannerly.crawler.shard.looks import WORTH_TELLING_S
+from mannerly.crawler.shard.host_samples import WORTH_TELLING_S
 from mannerly.politeness import events as polite
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ NOTABLE = frozenset(
         polite.Opened,
         polite.Closed,
         polite.Stalled,
-        told.HostGivenUp,
-        told.SitemapsLimited,
-        told.LoopStalled,
+        crawl_events.HostGivenUp,
+        crawl_events.SitemapsLimited,
+        crawl_events.LoopStalled,
     }
 )
 DETAILS = frozenset(
@@ -39,7 +39,7 @@ DETAILS = frozenset(
         polite.Throttled,
         polite.Revived,
         polite.ConcurrencyChanged,
-        told.HostWaits,
+        crawl_events.HostWaits,
     }
 )
 
@@ -69,7 +69,7 @@ class EventCollector:
         """Keep an event that is worth a line."""
         if event.__class__ not in self._kinds:
             return
-        if isinstance(event, told.HostWaits) and event.wait_s < WORTH_TELLING_S:
+        if isinstance(event, crawl_events.HostWaits) and event.wait_s < WORTH_TELLING_S:
             return
         if len(self._events) < MOST:
             self._events.append(event)

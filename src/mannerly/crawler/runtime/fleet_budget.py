@@ -39,7 +39,7 @@ class FleetBudget(PageBudget):
         """Return whether pages are to be taken."""
         return self._wants
 
-    def look(self, *, is_limited: bool) -> None:
+    def poll(self, *, is_limited: bool) -> None:
         """Take pages from the crawl's limit, if some are wanted."""
         if not self._wants:
             return

@@ -1,6 +1,6 @@
 """A worker of a crawl that several runs share: its shards come and go while it runs.
 
-Every look, four times a second, does what is due, in this order:
+Every poll, four times a second, does what is due, in this order:
 
     renew     every RENEW_S: prolong the claims; what was lost meanwhile is dropped
     orders    every ORDERS_S: control records of the crawl
@@ -16,8 +16,8 @@ StoreAway: nothing is lost, and the same command goes on.
 HAND_OVER_S at the latest, everything is committed and the shard released. The next owner waits for
 the gap of each host.
 
-**Hopeless** hosts, which would be given up before they are due, are waited for while any member has
-other work: each says on its card that it has none (`WorkerCard.is_quiet`).
+**Unreachable** hosts, which would be given up before they are due, are waited for while one has
+other work: each says on its heartbeat that it has none (`Heartbeat.is_quiet`).
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
-    from mannerly.crawler.store.base import CrawlStore, WorkerCard
+    from mannerly.crawler.store.base import CrawlStore, Heartbeat
     from mannerly.politeness.model import Instant
 
     from .delivery import Delivered
 
-MANY = 100  # members: each inspection reads a card of each
+MANY = 100  # members: each inspection reads a heartbeat of each
 
 
 class FleetWorker(Worker):
@@ -117,8 +117,8 @@ class FleetWorker(Worker):
         return self._is_finished
 
     @property
-    def is_hopeless(self) -> bool:
-        """Return False: this worker gives hosts up itself, after a look at the other members."""
+    def has_only_unreachable(self) -> bool:
+        """Return False: this worker gives hosts up itself, after a check of the other members."""
         return False
 
     @property
@@ -126,7 +126,7 @@ class FleetWorker(Worker):
         """Return whether the store is away."""
         return self.engine.away is not None
 
-    def look(self, now: Instant) -> None:
+    def poll(self, now: Instant) -> None:
         """Do everything that is due.
 
         Raises:
@@ -143,7 +143,7 @@ class FleetWorker(Worker):
                 self._leases.tick(self._now())
             if now >= self._next_orders:
                 self._read_orders(now)
-            self.budget.look(is_limited=self._is_limited)
+            self.budget.poll(is_limited=self._is_limited)
             if now >= self._next_balance:
                 self._next_balance = now + BALANCE_S
                 self._balance(now)
@@ -198,21 +198,21 @@ class FleetWorker(Worker):
     def _id(self) -> str:
         return self._fleet.member
 
-    def _card(self, stats: Stats) -> WorkerCard:
-        return super()._card(stats)._replace(is_quiet=self._is_quiet)
+    def _heartbeat(self, stats: Stats) -> Heartbeat:
+        return super()._heartbeat(stats)._replace(is_quiet=self._is_quiet)
 
     # ------------------------------------------------------------------ leases
 
     def _renew_claims(self) -> None:
         now = self._clock.now()  # before the message is sent
         self._next_renewal = now + AGAIN_S
-        for number in self._fleet.renew(self._card(self.stats()), now=now):
+        for number in self._fleet.renew(self._heartbeat(self.stats()), now=now):
             self._lose(number)
         self._next_renewal = now + RENEW_S
         if (at := self._fleet.withheld_until) is not None:
             self._next_renewal = min(self._next_renewal, max(at, now + AGAIN_S))
         if self._away_since is not None and now - self._away_since > SILENT_S - RENEW_S:
-            # The cards of the others are old, too: that does not mean that they are dead.
+            # The heartbeats of the others are old, too: that does not mean that they are dead.
             self._next_balance = now + BACK_S
         self._away_since = self.engine.away = None
         if self.news is not None:  # they are read
@@ -256,11 +256,11 @@ class FleetWorker(Worker):
 
     def _balance(self, now: Instant) -> None:
         staying = self.engine.shards.by_number.keys() - self._leaving.keys()
-        cards = self._fleet.heard(SILENT_S)
-        members = [card.id for card in cards]
+        heartbeats = self._fleet.heard(SILENT_S)
+        members = [heartbeat.id for heartbeat in heartbeats]
         self._others = len({*members} - {self._id})
         self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
-        free = self._free_shards(cards, now)
+        free = self._free_shards(heartbeats, now)
         self._kept = {at: since for at, since in self._kept.items() if now - since < BEYOND_KEPT_S}
         self._refused = {at: until for at, until in self._refused.items() if now < until}
         planned = moves(
@@ -276,7 +276,7 @@ class FleetWorker(Worker):
             refused=self._refused,
         )
         if any(planned):
-            self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the card has changed
+            self._next_renewal = min(self._next_renewal, now + AGAIN_S)  # the heartbeat has changed
         if any(planned) or self._leaving:
             self._moving_until = now + MOVED_S
         if now < self._moving_until:
@@ -286,17 +286,19 @@ class FleetWorker(Worker):
             self.engine.shards.release(number)
         for number in (*planned.claim, *planned.beyond):
             if self._clock.now() - now >= CLAIMING_S:
-                self._next_balance = now  # go on in the next look
+                self._next_balance = now  # go on in the next poll
                 break
             if self._claim(number) and number in planned.beyond:
                 self._kept[number] = now
 
-    def _free_shards(self, cards: list[WorkerCard], now: Instant) -> list[int]:
-        """Return the shards that may be claimed, by the cards of the members that are heard."""
+    def _free_shards(self, heartbeats: list[Heartbeat], now: Instant) -> list[int]:
+        """Return the shards that may be claimed, by the heartbeats of the members."""
         owned = self.engine.shards.by_number
-        part = quota(self._id, [card.id for card in cards], self._store.manifest.shards)
-        others = [card.shards for card in cards if card.id != self._id]
-        return self._free.look(
+        part = quota(
+            self._id, [heartbeat.id for heartbeat in heartbeats], self._store.manifest.shards
+        )
+        others = [heartbeat.shards for heartbeat in heartbeats if heartbeat.id != self._id]
+        return self._free.poll(
             now,
             owned=owned,
             shown=set().union(*others),
@@ -347,7 +349,7 @@ class FleetWorker(Worker):
         if not self.engine.is_idle:
             # A rest costs round trips, and the crawl cannot be finished yet.
             self._resting.clear()
-            self._look_for_hope(now)
+            self._end_if_unreachable(now)
             return
         if now >= self._rest_again:
             self._rest_again = now + REST_AGAIN_S
@@ -357,26 +359,26 @@ class FleetWorker(Worker):
             self._resting |= self._fleet.rest(sorted(numbers))
         if len(self._resting) == len(shards) and not self._leaving:
             self._is_finished = self._fleet.finished()
-        self._look_for_hope(now)
+        self._end_if_unreachable(now)
 
     @property
     def _is_quiet(self) -> bool:
-        """Return whether this member has nothing to do but wait for hopeless hosts."""
+        """Return whether this member has nothing to do but wait for unreachable hosts."""
         engine = self.engine
-        return engine.in_flight == 0 and (engine.is_idle or engine.is_hopeless)
+        return engine.in_flight == 0 and (engine.is_idle or engine.has_only_unreachable)
 
-    def _look_for_hope(self, now: Instant) -> None:
+    def _end_if_unreachable(self, now: Instant) -> None:
         if not self._is_quiet or self.engine.is_idle:
             self._quiet_since = None
             return
-        others = [card for card in self._store.workers() if card.id != self._id]
-        if any(self._fleet.unclaimed()) or not all(card.is_quiet for card in others):
+        others = [heartbeat for heartbeat in self._store.workers() if heartbeat.id != self._id]
+        if any(self._fleet.unclaimed()) or not all(heartbeat.is_quiet for heartbeat in others):
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= QUIET_S:
             self._quiet_since = None
-            self.engine.give_up_hopeless()
+            self.engine.give_up_unreachable()
 
     @property
     def _is_limited(self) -> bool:

@@ -2,7 +2,7 @@
 
 A shard is free if its owner has released it. If only its lease has ended, the owner may still renew
 it: after an outage of the store all leases have ended, and all owners are about to renew them. So
-such a shard is left to its owner for LEFT_S, while a card that was renewed lately shows it. Else
+such a shard is left to its owner for LEFT_S, while a new heartbeat shows it. Else
 the members that see the store first would take the shards of all others.
 
 This module knows no clock.
@@ -32,12 +32,12 @@ class FreeShards:
         self._lapsed_since: dict[int, Instant] = {}  # leases that have ended
         self._all_at = -inf  # when to ask for all shards again
 
-    def look(
+    def poll(
         self, now: Instant, *, owned: Collection[int], shown: set[int], is_settled: bool
     ) -> list[int]:
         """Return the shards that may be claimed, of those that this member does not own.
 
-        `shown` are the shards on the cards of other members. While this one `is_settled`, has its
+        `shown` are the shards in heartbeats of other members. While this one `is_settled`, has its
         part and none change hands, it asks for these every RENEW_S only.
         """
         among: list[int] | None = None
@@ -58,9 +58,9 @@ class FreeShards:
         return sorted(self._since)
 
     def waiting(self, now: Instant) -> set[int]:
-        """Return the shards that have been free for a while, as of the last look."""
+        """Return the shards that have been free for a while, as of the last poll."""
         return {number for number, since in self._since.items() if now - since >= WAITING_S}
 
     def overdue(self, now: Instant) -> set[int]:
-        """Return the shards that have been free for long, as of the last look."""
+        """Return the shards that have been free for long, as of the last poll."""
         return {number for number, since in self._since.items() if now - since >= OVERDUE_S}

@@ -40,7 +40,7 @@ class Round(NamedTuple):
     number: int
 
 
-class GiveUpHopeless(NamedTuple):
+class GiveUpUnreachable(NamedTuple):
     """Give up the hosts that would be given up before they are due: nothing else is left."""
 
 
@@ -73,7 +73,7 @@ class Acknowledged(NamedTuple):
 
 
 ToWorker: TypeAlias = (
-    Round | GiveUpHopeless | Drain | End | Alive | GrantPages | Recall | Acknowledged
+    Round | GiveUpUnreachable | Drain | End | Alive | GrantPages | Recall | Acknowledged
 )
 
 
@@ -88,7 +88,9 @@ class Report(NamedTuple):
     used: int  # pages started, since the worker began
     news: EventBatch | None = None  # since the report before
     is_spent: bool = False  # --max-urls of a crawl that several runs share is reached
-    is_hopeless: bool = False  # only hosts are left that would be given up before they are due
+    has_only_unreachable: bool = (
+        False  # only hosts are left that would be given up before they are due
+    )
 
 
 class Ask(NamedTuple):

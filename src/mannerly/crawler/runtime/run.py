@@ -21,7 +21,7 @@ from mannerly.politeness.clock import MonotonicClock
 
 from .budget import PageBudget
 from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
-from .waking import Bell
+from .waking import Waker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,15 +124,15 @@ def _again(this: Run) -> RetryUrls | None:
 
 def _run_here(this: Run) -> tuple[Ending, Stats]:
     """Run all shards in this process until something ends the crawl."""
-    bell = this.interrupts.bell = Bell()
+    waker = this.interrupts.waker = Waker()
     try:
-        return _run_shards(this, bell)
+        return _run_shards(this, waker)
     finally:
-        this.interrupts.bell = None
-        bell.close()
+        this.interrupts.waker = None
+        waker.close()
 
 
-def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
+def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
     from .engine import TICK_S
 
     settings, pages, interrupts = this.settings, this.pages, this.interrupts
@@ -146,11 +146,11 @@ def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
-    worker.watch(bell.fileno())
+    worker.watch(waker.fileno())
     try:
         while ending is None or engine.in_flight:
             engine.turn(TICK_S)
-            interrupts.hush()
+            interrupts.clear()
             now = clock.now()
             # With nothing under way the run may be finished: check at once.
             if now < next_watch and engine.in_flight and not interrupts.wants_end:
@@ -163,18 +163,18 @@ def _run_shards(this: Run, bell: Bell) -> tuple[Ending, Stats]:
                     draining = Draining(ending, settings, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S
-                worker.look(now)
+                worker.poll(now)
                 limits.act_on(worker.orders.after(limits.last_order))
                 _tell(this, worker)
                 stats = _shown(worker, draining, now)
-                limits.look(stats)
+                limits.check(stats)
                 this.show(stats, now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
             if ending is None and worker.is_idle:
                 ending = Ending.FINISHED
-            elif ending is None and not engine.in_flight and worker.is_hopeless:
-                engine.give_up_hopeless()
+            elif ending is None and not engine.in_flight and worker.has_only_unreachable:
+                engine.give_up_unreachable()
     except BaseException:
         worker.abandon()
         raise

@@ -42,7 +42,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    GiveUpHopeless,
+    GiveUpUnreachable,
     GrantPages,
     Pages,
     Recall,
@@ -52,7 +52,7 @@ from .messages import (
     Start,
     worker_id,
 )
-from .waking import Bell, WakingQueue
+from .waking import Waker, WakingQueue
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
@@ -88,11 +88,11 @@ class Supervisor:
         self._died: str | None = None  # why the run ends with CRASHED
         self._received: list[int] | None = None  # in the round before, if all were idle then
         self._was_spent = False
-        self._next_alive = self._next_look = -inf
+        self._next_alive = self._next_poll = -inf
         self._acknowledged: WakingQueue[Delivered] = WakingQueue()
         self._selector.register(self._acknowledged, selectors.EVENT_READ)
-        self._bell = run.interrupts.bell = Bell()
-        self._selector.register(self._bell, selectors.EVENT_READ)
+        self._waker = run.interrupts.waker = Waker()
+        self._selector.register(self._waker, selectors.EVENT_READ)
         if run.pages is not None:
             run.pages.route = self.acknowledge
 
@@ -123,7 +123,7 @@ class Supervisor:
         ending: Ending | None = None
         while ending is None or self._alive():
             self._selector.select(WATCH_S)
-            self._run.interrupts.hush()
+            self._run.interrupts.clear()
             now = clock.now()
             self._excuse(now - turned_at)
             turned_at = now
@@ -136,10 +136,10 @@ class Supervisor:
                     if ending is None and not self._restart(member, now):
                         ending = self._drain(Ending.CRASHED, now)
             self._spread(now)
-            if now >= self._next_look:
-                self._look(now)
+            if now >= self._next_poll:
+                self._poll(now)
                 stats = self.stats(now)
-                self._limits.look(stats)
+                self._limits.check(stats)
                 self._run.show(stats, now - began)
             if ending is None:
                 finished = self._poll_idle()
@@ -185,8 +185,8 @@ class Supervisor:
             self._reap(member)
         self._selector.close()
         self._acknowledged.close()
-        self._run.interrupts.bell = None
-        self._bell.close()
+        self._run.interrupts.waker = None
+        self._waker.close()
 
     # ------------------------------------------------------------------ messages from workers
 
@@ -238,9 +238,9 @@ class Supervisor:
             if member.worker in tokens:
                 member.child.channel.send(Acknowledged(tokens[member.worker]))
 
-    def _look(self, now: Instant) -> None:
+    def _poll(self, now: Instant) -> None:
         """Read control records and recall unused pages: four times a second."""
-        self._next_look = now + WATCH_S
+        self._next_poll = now + WATCH_S
         self._limits.read_orders()
         for index in self._budget.recalls():
             if self._members[index].is_alive:
@@ -251,7 +251,7 @@ class Supervisor:
         reports = [member.report for member in self._members]
         if any(report.round != self._round for report in reports):
             return None
-        is_quiet = all(report.is_idle or report.is_hopeless for report in reports)
+        is_quiet = all(report.is_idle or report.has_only_unreachable for report in reports)
         received = [report.received for report in reports]
         if self._run.member is not None:
             if all(report.is_idle for report in reports):
@@ -261,7 +261,7 @@ class Supervisor:
         elif is_quiet and received == self._received:
             if all(report.is_idle for report in reports):
                 return Ending.FINISHED
-            self._tell(GiveUpHopeless())
+            self._tell(GiveUpUnreachable())
         self._received = received if is_quiet else None
         is_spent = self._budget.is_spent
         if is_spent and self._was_spent and not any(report.in_flight for report in reports):
@@ -328,7 +328,7 @@ class Supervisor:
         member.child.close()
         self._budget.died(member.index)
         self._received = None
-        with suppress(StoreError):  # the card expires by itself
+        with suppress(StoreError):  # the heartbeat expires by itself
             self._run.store.retire(worker_id(member.child.pid))
 
     def _restart(self, member: Member, now: Instant) -> bool:

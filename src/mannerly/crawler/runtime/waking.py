@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Bell:
-    """Wakes a loop that sleeps on descriptors. It has no lock, so a signal handler may ring it."""
+class Waker:
+    """Wakes a loop that sleeps on descriptors. It has no lock: a signal handler may call `wake`."""
 
     def __init__(self) -> None:
-        self._bell, self._rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rung.setblocking(False)
+        self._sender, self._receiver = socket.socketpair()
+        self._sender.setblocking(False)
+        self._receiver.setblocking(False)
 
     def fileno(self) -> int:
-        """Return the descriptor, readable while it rings."""
-        return self._rung.fileno()
+        """Return the descriptor, readable after `wake`."""
+        return self._receiver.fileno()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the loop. Any thread may call this; after `close` it does nothing."""
-        with suppress(OSError):  # it is full, so it rings already; or closed
-            self._bell.send(b"!")
+        with suppress(OSError):  # it is full, so it is awake; or closed
+            self._sender.send(b"!")
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Let the loop sleep again."""
         with suppress(BlockingIOError):
-            self._rung.recv(4096)
+            self._receiver.recv(4096)
 
     def close(self) -> None:
         """Close the descriptors; closing twice is harmless."""
-        self._bell.close()
-        self._rung.close()
+        self._sender.close()
+        self._receiver.close()
 
 
 class WakingQueue(Generic[T]):
@@ -52,14 +52,14 @@ class WakingQueue(Generic[T]):
     def __init__(self) -> None:
         self._items: list[T] = []
         self._lock = threading.Lock()
-        self._bell, self._rung = socket.socketpair()
-        self._bell.setblocking(False)
-        self._rung.setblocking(False)
+        self._sender, self._receiver = socket.socketpair()
+        self._sender.setblocking(False)
+        self._receiver.setblocking(False)
         self._is_closed = False
 
     def fileno(self) -> int:
         """Return the descriptor, readable while there are items."""
-        return self._rung.fileno()
+        return self._receiver.fileno()
 
     def put(self, items: Iterable[T]) -> None:
         """Add items, and wake the loop. Any thread may call this; after `close` it does nothing."""
@@ -69,7 +69,7 @@ class WakingQueue(Generic[T]):
             was_empty = not self._items
             self._items.extend(items)
             if was_empty and self._items:
-                self._bell.send(b"!")
+                self._sender.send(b"!")
 
     def take(self) -> list[T]:
         """Return all items, without waiting."""
@@ -77,12 +77,12 @@ class WakingQueue(Generic[T]):
             return []
         with self._lock:
             items, self._items = self._items, []
-            self._rung.recv(1)
+            self._receiver.recv(1)
         return items
 
     def close(self) -> None:
         """Close the descriptors; closing twice is harmless."""
         with self._lock:
             self._is_closed = True
-            self._bell.close()
-            self._rung.close()
+            self._sender.close()
+            self._receiver.close()

@@ -30,7 +30,7 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
-from mannerly.crawler.store.base import StoreError, StoreFull, WorkerCard
+from mannerly.crawler.store.base import Heartbeat, StoreError, StoreFull
 from mannerly.crawler.web.seeds import moved_seeds
 from mannerly.politeness.clock import MonotonicClock
 
@@ -64,16 +64,16 @@ if TYPE_CHECKING:
     from .engine import Clock
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
-CARD_S = 1.0  # between two signs of life in the store
-CHECK_S = 2.0  # between two looks at whether the crawl is still there: open files outlive theirs
-CARD_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the card
+HEARTBEAT_S = 1.0  # between two signs of life in the store
+CHECK_S = 2.0  # between two checks that the crawl is still there: open files outlive theirs
+HEARTBEAT_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the heartbeat
 LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth a word
 
 
 class Worker:
-    """An engine for some shards, their stores, and the worker's card."""
+    """An engine for some shards, their stores, and the worker's heartbeat."""
 
-    orders_s = WATCH_S  # between two looks for control records
+    orders_s = WATCH_S  # between two polls for control records
 
     def __init__(
         self,
@@ -136,8 +136,8 @@ class Worker:
         self._is_paused = self._is_held = False
         self.orders = OrderBook(store)
         now = clock.now()
-        self._next_orders = self._next_card = self._next_check = now
-        self._failed_cards = 0
+        self._next_orders = self._next_heartbeat = self._next_check = now
+        self._failed_heartbeats = 0
         try:
             self._begin(numbers, is_resumed=is_resumed)
         except BaseException:
@@ -163,7 +163,7 @@ class Worker:
         for number, each in zip(numbers, stores, strict=True):
             self._take(number, each)
         self.engine.commit()
-        self.look(self._clock.now())
+        self.poll(self._clock.now())
 
     def _take(self, number: int, store: ShardStore) -> None:
         """Work on a shard that was claimed."""
@@ -180,9 +180,9 @@ class Worker:
         return self.engine.is_idle and self._has_no_news
 
     @property
-    def is_hopeless(self) -> bool:
+    def has_only_unreachable(self) -> bool:
         """Return the same of a worker that has nothing but hosts which would be given up first."""
-        return self.engine.is_hopeless and self._has_no_news
+        return self.engine.has_only_unreachable and self._has_no_news
 
     @property
     def _has_no_news(self) -> bool:
@@ -226,8 +226,8 @@ class Worker:
         self._is_held = is_held
         self._apply_pause()
 
-    def look(self, now: Instant) -> None:
-        """Act on new control records, renew the card, look for the crawl, each when it is due.
+    def poll(self, now: Instant) -> None:
+        """Act on new control records, send the heartbeat, check the crawl, each when it is due.
 
         Raises:
             StoreError: the crawl's directory was removed.
@@ -236,8 +236,8 @@ class Worker:
             self._leases.tick(Now(now, self._clock.wall()))
         if now >= self._next_orders:
             self._read_orders(now)
-        if now >= self._next_card:
-            self._next_card = now + CARD_S
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_S
             self._renew()
             self._take_robots(Now(now, self._clock.wall()))
             self._opener.say_mended(self._shards)
@@ -349,17 +349,17 @@ class Worker:
     def _renew(self) -> None:
         stats = self.stats()
         try:
-            self._store.renew(self._card(stats))
-            self._failed_cards = 0
+            self._store.renew(self._heartbeat(stats))
+            self._failed_heartbeats = 0
         except StoreFull:
             pass  # the engine waits for room and reports that
         except StoreError:
-            self._failed_cards += 1
-            if self._failed_cards >= CARD_FAILURES:
+            self._failed_heartbeats += 1
+            if self._failed_heartbeats >= HEARTBEAT_FAILURES:
                 raise
 
-    def _card(self, stats: Stats) -> WorkerCard:
-        return WorkerCard(
+    def _heartbeat(self, stats: Stats) -> Heartbeat:
+        return Heartbeat(
             self._id,
             machine(),
             os.getpid(),
@@ -394,5 +394,5 @@ class Worker:
         return None
 
     def _retire(self) -> None:
-        with suppress(StoreError):  # the card expires by itself
+        with suppress(StoreError):  # the heartbeat expires by itself
             self._store.retire(self._id)

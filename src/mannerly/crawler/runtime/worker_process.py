@@ -26,7 +26,7 @@ from .messages import (
     Drain,
     End,
     Failed,
-    GiveUpHopeless,
+    GiveUpUnreachable,
     GrantPages,
     Pages,
     Recall,
@@ -69,13 +69,13 @@ class _Conversation:
                 return
             self._engine.turn(TICK_S)
             now = self._clock.now()
-            self._worker.look(now)
+            self._worker.poll(now)
             if now >= self._next_report or self._is_asked:
                 self._report_if_due(now)
 
     def last_report(self) -> Report:
         """Return the report for the end of the process."""
-        return self._report(is_idle=False, is_hopeless=False, in_flight=0)
+        return self._report(is_idle=False, has_only_unreachable=False, in_flight=0)
 
     def _listen(self) -> None:
         now = self._clock.now()
@@ -90,8 +90,8 @@ class _Conversation:
             case Round(number):
                 self._round, self._is_asked = number, True
                 self._engine.hurry()
-            case GiveUpHopeless():
-                self._engine.give_up_hopeless()
+            case GiveUpUnreachable():
+                self._engine.give_up_unreachable()
             case Drain():
                 self._engine.is_draining = True
             case End():
@@ -113,12 +113,14 @@ class _Conversation:
         if self._channel.has_unsent:
             return  # the supervisor does not read: send the next report when it does
         self._next_report, self._is_asked = now + WATCH_S, False
-        is_hopeless = not is_idle and in_flight == 0 and self._worker.is_hopeless
+        has_only_unreachable = not is_idle and in_flight == 0 and self._worker.has_only_unreachable
         self._channel.send(
-            self._report(is_idle=is_idle, is_hopeless=is_hopeless, in_flight=in_flight)
+            self._report(
+                is_idle=is_idle, has_only_unreachable=has_only_unreachable, in_flight=in_flight
+            )
         )
 
-    def _report(self, *, is_idle: bool, is_hopeless: bool, in_flight: int) -> Report:
+    def _report(self, *, is_idle: bool, has_only_unreachable: bool, in_flight: int) -> Report:
         worker = self._worker
         news = None if worker.news is None else worker.news.take()
         return Report(
@@ -129,7 +131,7 @@ class _Conversation:
             worker.received,
             self._budget.used,
             news,
-            is_hopeless=is_hopeless,
+            has_only_unreachable=has_only_unreachable,
             is_spent=self._budget.is_spent,
         )
 

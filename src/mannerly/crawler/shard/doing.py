@@ -68,7 +68,7 @@ def _waits(
     host: Host, state: HostState | None, gate: RobotsGate, now: Instant
 ) -> tuple[Reason | None, Instant]:
     """Return what the next request waits for and until when; None: for nothing."""
-    if state is not None and state.requested.is_lent:
+    if state is not None and state.requested.is_suspended:
         return Reason.SHARED, inf
     if state is not None and state.gate in _REFUSING:
         return state.gate, state.free_at(now)

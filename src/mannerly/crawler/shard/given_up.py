@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class GivenUpHosts:
         files: RobotsFiles,
         store: ShardStore,
         pending: Pending,
-        emit: Callable[[told.Event], None],
+        emit: Callable[[crawl_events.Event], None],
     ) -> None:
         self._hosts, self._records = contacts.hosts, contacts.records
         self._politeness, self._frontier = contacts.politeness, contacts.frontier
@@ -76,7 +76,7 @@ class GivenUpHosts:
         for key, reason in self._heard:
             for host in self._records.give_up(key, reason, now):
                 self._emptied[host] = None
-                self._emit(told.HostGivenUp(host.name, reason))
+                self._emit(crawl_events.HostGivenUp(host.name, reason))
         self._heard.clear()
 
     def recall(self, name: str, now: Now) -> Host:
@@ -127,7 +127,7 @@ class GivenUpHosts:
             because = dropped_because(reason or "")
             self._pending.batch.dropped += [(entry, because) for entry in dropped]
             if dropped:
-                self._emit(told.UrlsDropped("host_retired", len(dropped)))
+                self._emit(crawl_events.UrlsDropped("host_retired", len(dropped)))
             del self._emptied[host]
             if entries:  # look again after the others, when these are committed
                 self._emptied[host] = None

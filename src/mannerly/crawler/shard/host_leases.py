@@ -76,7 +76,7 @@ class ShardLeases(HostTurns["Budget"]):
         else:
             if budget.lease is None:
                 self._send_away(budget, Away(now.mono))
-            self._politeness.lend(budget.key, now=now.mono)
+            self._politeness.suspend(budget.key, now=now.mono)
             self._hosts.touch(budget.members)
 
     def forget(self, budget: Budget, now: Now) -> None:

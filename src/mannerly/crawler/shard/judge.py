@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .routes import Routes
     from .sitemaps import SitemapQuota
 
-CONNECTING_LOOK_S = 0.05  # how often to look whether a request that is still connecting has left
+CONNECTING_POLL_S = 0.05  # how often to look whether a request that is still connecting has left
 
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
 _USED_UP = Drop("max_per_host")
@@ -67,7 +67,7 @@ class Judge:
         if host.given_up is not None:
             return Drop(dropped_because(host.given_up))
         if host.budget.connecting is not None and self._is_connecting(host.budget):
-            return Later(now + CONNECTING_LOOK_S, is_for_host=True)
+            return Later(now + CONNECTING_POLL_S, is_for_host=True)
         if self._is_excluded(entry):
             return _EXCLUDED
         row = KINDS[entry.kind]

@@ -1,4 +1,4 @@
-"""The work that a shard has left: how much and where, and whether it is idle or hopeless.
+"""The work that a shard has left: how much and where, and whether it is idle.
 
 The store has the last word: "finished" is never derived from counters in memory.
 """
@@ -80,7 +80,7 @@ class Remaining:
     def _is_busy(self) -> bool:
         return bool(self._flights.pending or self._pending.batch or self._given_up)
 
-    def is_hopeless(self, due: Instant | None, now: Now) -> bool:
+    def has_only_unreachable(self, due: Instant | None, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request.
 
         Such a host is waited for as long as there is anything else to do in the crawl. `due` is
@@ -92,7 +92,7 @@ class Remaining:
         counts = store.counts()
         if not counts.queued or counts.waiting or counts.outgoing or counts.retries:
             return False
-        for host in self._hosts.scheduled:  # the store is asked only if these are hopeless
+        for host in self._hosts.scheduled:  # the store is asked only if these are unreachable
             if not host.is_spent and not waits_too_long(host.name, now=now.mono):
                 return False
         return all(waits_too_long(name, now=now.mono) for name, _ in store.queued_hosts())

@@ -14,7 +14,7 @@ returns a value; nothing is called back.
     release     another process works on it from now on
 
 A shard belongs to one loop and one thread, and all of it is synchronous: the same code runs on real
-sockets and in virtual time. An entry that was handed out is in flight, put back, or in the batch.
+sockets and in virtual time. An entry that was taken is in flight, put back, or in the batch.
 
 This module is long because the way of a URL, and all that a runtime may ask, is in one place.
 """
@@ -25,7 +25,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mannerly.crawler import events as told
+from mannerly.crawler import events as crawl_events
 from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.host.inflight import Flights
 from mannerly.crawler.kinds import KINDS
@@ -38,16 +38,16 @@ from . import origins
 from .contacts import Contacts
 from .follows import Abandoned, Again, FollowContext, LearnRules, Read, starved, what_follows
 from .given_up import GivenUpHosts, dropped_because
+from .host_samples import HostSamples, NextWaits
 from .interfaces import PageReading, PageResult
 from .judge import Judge
-from .lessons import Lessons
-from .looks import HostLooks, NextWaits
 from .orders import HostControl, Orders
 from .origins import Origins, RobotsFiles, gate_for
 from .pending import Pending
 from .plugin import Elsewhere, Plugins
 from .reading import credible, harvest_safely
 from .remaining import Remaining
+from .reporting import Reporting
 from .requests import RequestMaker
 from .routes import Routes
 from .sitemaps import Lists, SitemapQuota
@@ -144,11 +144,11 @@ class Shard:
             pending,
             settings,
         )
-        self._lessons = Lessons(contacts, given_up, plugins, pending, settings)
+        self._lessons = Reporting(contacts, given_up, plugins, pending, settings)
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host)
         self._request = RequestMaker(settings, self.flights, plugins)
-        self._looks = HostLooks(number, contacts) if watched is not Watched.NO else None
+        self._samples = HostSamples(number, contacts) if watched is not Watched.NO else None
         self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
         self._consumer = consumer
@@ -237,7 +237,9 @@ class Shard:
         if isinstance(follows, Again):
             is_failed = answer.error is not LocalError.HELD and not follows.is_visit
             if is_failed:  # else it has not been tried, or a plug-in asks once more
-                self._emit(told.PageRetried(follows.entry, outcome is THROTTLE, answer.status))
+                self._emit(
+                    crawl_events.PageRetried(follows.entry, outcome is THROTTLE, answer.status)
+                )
             is_page_again = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
@@ -281,7 +283,9 @@ class Shard:
         if candidates or entry.host in self.routes.shares:
             self.routes.of_page(entry, record, candidates)
         self._emit(
-            told.PageSettled(entry, record, outcome, latency_s, passed_over, is_local, is_unchanged)
+            crawl_events.PageSettled(
+                entry, record, outcome, latency_s, passed_over, is_local, is_unchanged
+            )
         )
         self._lessons.count(flight, entry, record, outcome, now)
         self._wake_held_back(flight.host, entry, now)
@@ -309,7 +313,7 @@ class Shard:
         except MemoryError:
             follows = starved(entry, now, self._lacks(entry, LocalError.NO_MEMORY))
             if isinstance(follows, Again):
-                self._emit(told.PageRetried(entry, is_refusal=False, status=answer.status))
+                self._emit(crawl_events.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
             failure = follows.failure
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
@@ -364,7 +368,7 @@ class Shard:
 
     def _drop(self, entry: Entry, reason: str) -> None:
         self.pending.batch.dropped.append((entry, reason))
-        self._emit(told.UrlsDropped(reason, 1))
+        self._emit(crawl_events.UrlsDropped(reason, 1))
 
     def _wake_held_back(self, host: Host, entry: Entry, now: Now) -> None:
         """A page is not under way any more: pages held back by --max-per-host may go."""
@@ -378,13 +382,13 @@ class Shard:
         """Return whether nothing is left to do here, unless another shard sends links."""
         return self.left.is_idle
 
-    def is_hopeless(self, now: Now) -> bool:
+    def has_only_unreachable(self, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request."""
-        return self.left.is_hopeless(self.next_due(now), now)
+        return self.left.has_only_unreachable(self.next_due(now), now)
 
-    def give_up_hopeless(self, now: Now) -> None:
+    def give_up_unreachable(self, now: Now) -> None:
         """Give up the hosts that are left, if there are no others."""
-        if self.is_hopeless(now):
+        if self.has_only_unreachable(now):
             self.given_up.give_up_waiting(now)
 
     def commit(self, now: Now) -> None:
@@ -430,7 +434,7 @@ class Shard:
             self._found(received.new, now)
         self._upkeep(now)
         self._emit(self.left.measured(now))
-        seen = None if self._looks is None else self._looks.take(now)
+        seen = None if self._samples is None else self._samples.take(now)
         if seen is not None:
             self._emit(seen)
 
@@ -507,5 +511,5 @@ class Shard:
             self.store.close()
 
     def _found(self, new: list[Entry], now: Now) -> None:
-        self._emit(told.UrlsFound(len(new)))
+        self._emit(crawl_events.UrlsFound(len(new)))
         self.frontier.add(new, now=now.mono)

@@ -130,12 +130,12 @@ def crawl_of_member(path: str | Path) -> tuple[str, str] | None:
 
     from mannerly.database.address import parse
 
-    from .valkey.home import CARD, read_card
+    from .valkey.home import MEMBER_FILE, read_member
 
-    card = read_card(Path(path)) if (Path(path) / CARD).is_file() else None
-    if card is None:
+    member = read_member(Path(path)) if (Path(path) / MEMBER_FILE).is_file() else None
+    if member is None:
         return None
-    address = parse(card.location)
+    address = parse(member.location)
     return address.server, address.name
 
 
@@ -247,9 +247,9 @@ def examine_server(url: str) -> list[ServerFact]:
     Raises:
         StoreError: it cannot be reached, or the address is not acceptable.
     """
-    from .valkey.health import examine_server as look
+    from .valkey.health import examine_server as examine
 
-    return look(url)
+    return examine(url)
 
 
 def failover_risk(location: str) -> str | None:

@@ -469,7 +469,7 @@ class ShardOptions(NamedTuple):
     check_limit: int | None = None  # URLs that one look-up asks about
 
 
-class WorkerCard(NamedTuple):
+class Heartbeat(NamedTuple):
     """A process that works on a crawl, as `status` shows it."""
 
     id: str
@@ -509,14 +509,14 @@ class CrawlStore(Protocol):
             StoreInUse: it has another owner.
         """
 
-    def renew(self, card: WorkerCard) -> None:
+    def renew(self, heartbeat: Heartbeat) -> None:
         """Give a sign of life, and show what this worker does. Claims are kept by it."""
 
     def retire(self, worker: str) -> None:
-        """Take a worker's card away: it has ended."""
+        """Take a worker's heartbeat away: it has ended."""
 
-    def workers(self) -> list[WorkerCard]:
-        """Return the cards of the workers that are alive, as far as this store can tell."""
+    def workers(self) -> list[Heartbeat]:
+        """Return the heartbeats of the workers that are alive, as far as this store can tell."""
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""

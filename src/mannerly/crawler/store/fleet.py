@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from mannerly.politeness.model import Instant
 
-    from .base import Batch, Committed, ShardStore, WorkerCard
+    from .base import Batch, Committed, Heartbeat, ShardStore
 
 
 class Rhythm(NamedTuple):
@@ -132,14 +132,14 @@ class Fleet(Protocol):
             StoreError: it belongs to another crawl or holds something else.
         """
 
-    def heard(self, within_s: float) -> list[WorkerCard]:
-        """Return the cards that were renewed lately, by what this process can know."""
+    def heard(self, within_s: float) -> list[Heartbeat]:
+        """Return the heartbeats that were renewed lately, by what this process can know."""
 
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
 
-    def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
-        """Prolong the claims of this process and show its card; return the shards it has lost.
+    def renew(self, heartbeat: Heartbeat, *, now: Instant) -> list[int]:
+        """Prolong the claims of this process and show its heartbeat; return the shards it has lost.
 
         Raises:
             StoreAway: nothing was prolonged, as far as is known.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 # A shard may be claimed when its owner's last renewal is so old, as the claimer counts it.
 LEASE_S = 15.0
-# A member prolongs its claims and shows its card so often.
+# A member prolongs its claims and shows its heartbeat so often.
 RENEW_S = 5.0
 # An owner sends nothing more from so long before its lease could end.
 MARGIN_S = 3.0
@@ -39,9 +39,9 @@ BALANCE_S = 1.0
 MOVING_S = 0.25
 # and for so long afterwards.
 MOVED_S = 3.0
-# A member whose card was not renewed for so long is not counted any more.
+# A member whose heartbeat was not renewed for so long is not counted any more.
 SILENT_S = 8.0
-# After an outage no shard moves for so long: the others have to renew their cards, too.
+# After an outage no shard moves for so long: the others have to renew their heartbeats, too.
 BACK_S = 4.0
 # A shard that was claimed beyond the quota is not released for so long.
 BEYOND_KEPT_S = 15.0
@@ -51,16 +51,16 @@ HAND_OVER_S = 2.0
 CLAIMING_S = 0.5
 # Between two polls for a robots.txt that another shard has fetched for one of ours.
 ROBOTS_S = 1.0
-# Cards of two members whose clocks differ by no more agree, for readers.
+# Heartbeats of two members whose clocks differ by no more agree, for readers.
 CLOCKS_S = 2.0
-# The card of a member that was lost is removed after so long.
+# The heartbeat of a member that was lost is removed after so long.
 FORGOTTEN_S = 600.0
 
 # ---------------------------------------------------------------------- shards without an owner
 
 # After a restart of the server shards can be claimed, and ended leases renewed, within so long.
 RESTARTED_S = LEASE_S + RENEW_S
-# A lease that has ended is left to its owner for so long, while a card shows that it lives.
+# A lease that has ended is left to its owner for so long, while a heartbeat shows that it lives.
 LEFT_S = RESTARTED_S + 2.0
 # A shard that is free for so long is claimed before others,
 WAITING_S = 0.75

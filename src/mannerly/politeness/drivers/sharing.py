@@ -1,6 +1,6 @@
 """The core of a driver that shares its hosts with other processes: `memory="user"`, a path, a URL.
 
-    reserve ─► the host is used ─► its lease is claimed elsewhere ─► meanwhile it is lent
+    reserve ─► the host is used ─► its lease is claimed elsewhere ─► meanwhile it is suspended
     report  ─► a pause is written at once, so that it outlives this process
 
 The holder of a lease sends, the others wait for the reason SHARED. The package

@@ -20,7 +20,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     LinkContract    links between shards
     ReportContract  checked links, and answers over time
     KeptContract    places of answers in segments, extracted items
-    CrawlContract   creating, holding, claiming, readers, control records, worker cards
+    CrawlContract   creating, holding, claiming, readers, control records, worker heartbeats
     FleetContract   several runs on one crawl; only for stores that can be shared
 
 A memory of hosts has a suite of its own (`mannerly.hosts.suite`).

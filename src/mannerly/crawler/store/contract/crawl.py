@@ -9,10 +9,10 @@ from mannerly.crawler.control import AddSeeds, HostSet, Pause, SetOption, Unpaus
 from mannerly.crawler.store import create_crawl, exists, open_crawl, wipe
 from mannerly.crawler.store.base import (
     Batch,
+    Heartbeat,
     StoreError,
     StoreInUse,
     StoreMissing,
-    WorkerCard,
 )
 
 from .values import OPTIONS, START, Opening, candidate, counts, enter, new_manifest, page
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CrawlContract(Opening):
-    """Creating, opening and wiping; one run, one owner a shard; control records, worker cards."""
+    """Creating, opening and wiping; one run, one owner a shard; control records, heartbeats."""
 
     def test_a_created_crawl_is_found_with_its_manifest(self, location: str) -> None:
         """Everything that was fixed at creation comes back, under the same location."""
@@ -246,14 +246,14 @@ class CrawlContract(Opening):
         assert self.open(location).claim(0, OPTIONS).applied() == 3
 
     def test_worker_cards_are_shown_until_they_are_retired(self, location: str) -> None:
-        """A renewed card replaces the last one of the same worker."""
+        """A renewed heartbeat replaces the last one of the same worker."""
         crawl, reader = self.create(location, shards=2), self.open(location)
         crawl.hold()
         now = time.time()
-        first = WorkerCard("w1", "machine", 4711, [0], 0, now)
-        second = WorkerCard("w2", "machine", 4712, [1], 7, now, waits_for="the disk is full")
-        for card in (first, second, first._replace(fetched=12)):
-            crawl.renew(card)
+        first = Heartbeat("w1", "machine", 4711, [0], 0, now)
+        second = Heartbeat("w2", "machine", 4712, [1], 7, now, waits_for="the disk is full")
+        for heartbeat in (first, second, first._replace(fetched=12)):
+            crawl.renew(heartbeat)
         shown = reader.workers()
 
         crawl.retire("w2")
@@ -263,10 +263,10 @@ class CrawlContract(Opening):
         assert reader.workers() == [first._replace(fetched=12)]
 
     def test_no_worker_outlives_the_run(self, location: str) -> None:
-        """A run that ended without retiring its cards leaves none that look alive."""
+        """A run that ended without retiring its heartbeats leaves none that look alive."""
         crawl = self.create(location)
         crawl.hold()
-        crawl.renew(WorkerCard("w1", "machine", 4711, [0], 0, time.time()))
+        crawl.renew(Heartbeat("w1", "machine", 4711, [0], 0, time.time()))
         crawl.close()
         after = self.open(location).workers()
 

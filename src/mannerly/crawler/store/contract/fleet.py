@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.control import AddSeeds, Pause, SetOption
 from mannerly.crawler.model import HostRecord
 from mannerly.crawler.store import create_crawl, exists, wipe
-from mannerly.crawler.store.base import Batch, StoreError, StoreInUse, WorkerCard
+from mannerly.crawler.store.base import Batch, Heartbeat, StoreError, StoreInUse
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost
 
 from .values import OPTIONS, START, Opening, candidate, counts, enter, new_manifest, page
@@ -29,8 +29,8 @@ class Joined(NamedTuple):
 
     def renew(self) -> list[int]:
         """Give a sign of life; return the shards that were lost."""
-        card = WorkerCard(self.fleet.member, "machine", 4711, [], 0, time.time())
-        return self.fleet.renew(card, now=time.monotonic())
+        heartbeat = Heartbeat(self.fleet.member, "machine", 4711, [], 0, time.time())
+        return self.fleet.renew(heartbeat, now=time.monotonic())
 
     def rests(self, shard: int) -> bool:
         """Note that there is nothing to do in a shard; return whether that holds."""
@@ -240,20 +240,23 @@ class FleetContract(Opening):
         with pytest.raises(LeaseLost):
             enter(store, candidate())
 
-    def test_cards_of_all_members_are_shown(self, location: str, tmp_path: Path) -> None:
+    def test_heartbeats_of_all_members_are_shown(self, location: str, tmp_path: Path) -> None:
         """Until they are not heard of any more."""
         one, two = self.members(location, tmp_path)
         for each in (one, two):
             each.renew()
-        shown = {card.id for card in two.crawl.workers()}
-        heard, heard_now = {card.id for card in two.fleet.heard(60.0)}, two.fleet.heard(-1.0)
+        shown = {heartbeat.id for heartbeat in two.crawl.workers()}
+        heard, heard_now = (
+            {heartbeat.id for heartbeat in two.fleet.heard(60.0)},
+            two.fleet.heard(-1.0),
+        )
 
         self.let_leases_end()
         two.renew()
 
         assert (heard, heard_now) == (shown, [])
         assert shown == {one.fleet.member, two.fleet.member}
-        assert [card.id for card in two.crawl.workers()] == [two.fleet.member]
+        assert [heartbeat.id for heartbeat in two.crawl.workers()] == [two.fleet.member]
 
     def test_a_crawl_is_finished_when_all_shards_rest(self, location: str, tmp_path: Path) -> None:
         """With several owners, and also after the shards were released."""

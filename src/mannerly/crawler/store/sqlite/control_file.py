@@ -1,4 +1,4 @@
-"""A crawl's control records and worker cards, in `control.db`.
+"""A crawl's control records and worker heartbeats, in `control.db`.
 
 Any number of processes write to it, each for one short transaction; readers are never in the way.
 Every worker asks for new control records four times a second, so the connection stays open and the
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mannerly.crawler import control
-from mannerly.crawler.store.base import StoreBusy, StoreError, StoreFull, WorkerCard
+from mannerly.crawler.store.base import Heartbeat, StoreBusy, StoreError, StoreFull
 from mannerly.database.sqlite import START_OVER, Database
 
 from .schema import CONTROL
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 CONTROL_FILE = "control.db"
 
 _BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
-_CARD_BUSY_MS = 50  # a worker does not wait longer with its card: the next one will do
+_HEARTBEAT_BUSY_MS = 50  # a worker does not wait longer with its heartbeat: the next one will do
 
 # Only members of a shared crawl ask each other whether they are quiet.
-_FIELDS = tuple(name for name in WorkerCard._fields if name != "is_quiet")
-_CARD = ", ".join(_FIELDS)
-_RENEW = f"INSERT OR REPLACE INTO workers ({_CARD}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_CARDS = f"SELECT {_CARD} FROM workers ORDER BY id"  # noqa: S608
+_FIELDS = tuple(name for name in Heartbeat._fields if name != "is_quiet")
+_HEARTBEAT = ", ".join(_FIELDS)
+_RENEW = f"INSERT OR REPLACE INTO workers ({_HEARTBEAT}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_HEARTBEATS = f"SELECT {_HEARTBEAT} FROM workers ORDER BY id"  # noqa: S608
 
 
 class ControlFile:
@@ -70,38 +70,38 @@ class ControlFile:
                 f"({error}): use the version that wrote it, or {START_OVER}"
             ) from error
 
-    def renew(self, card: WorkerCard) -> None:
-        """Show or replace a worker's card."""
-        shards = msgspec.json.encode(card.shards).decode()
-        shown = card._replace(shards=shards)  # type: ignore[arg-type]
-        self._change_cards(_RENEW, [getattr(shown, name) for name in _FIELDS])
+    def renew(self, heartbeat: Heartbeat) -> None:
+        """Show or replace a worker's heartbeat."""
+        shards = msgspec.json.encode(heartbeat.shards).decode()
+        shown = heartbeat._replace(shards=shards)  # type: ignore[arg-type]
+        self._change_heartbeats(_RENEW, [getattr(shown, name) for name in _FIELDS])
 
     def retire(self, worker: str | None = None) -> None:
-        """Take a worker's card away; without a name, all cards: their run is over."""
-        self._change_cards("DELETE FROM workers WHERE ?1 IS NULL OR id = ?1", (worker,))
+        """Take a worker's heartbeat away; without a name, all heartbeats: their run is over."""
+        self._change_heartbeats("DELETE FROM workers WHERE ?1 IS NULL OR id = ?1", (worker,))
 
-    def _change_cards(self, statement: str, values: Sequence[apsw.Binding]) -> None:
-        """Change the cards, unless there is no room or the file is busy.
+    def _change_heartbeats(self, statement: str, values: Sequence[apsw.Binding]) -> None:
+        """Change the heartbeats, unless there is no room or the file is busy.
 
-        No crawl may stop for its card, least of all one that waits for room on the disk. A card
+        No crawl may stop for a heartbeat, least of all one that waits for room on the disk. One
         that cannot be renewed or taken away is soon too old to be shown.
         """
         with suppress(StoreFull, StoreBusy):
-            writer = self._for_writing(_CARD_BUSY_MS)
+            writer = self._for_writing(_HEARTBEAT_BUSY_MS)
             with writer.transaction():
                 writer.execute(statement, values)
 
-    def cards(self) -> list[WorkerCard]:
-        """Return all cards, of the living and of those that ended without `retire`."""
+    def heartbeats(self) -> list[Heartbeat]:
+        """Return all heartbeats, of the living and of those that ended without `retire`."""
         reader = self._for_reading()
         try:
             rows = [
                 (*row[:3], msgspec.json.decode(str(row[3])), *row[4:])
-                for row in reader.rows(_CARDS)
+                for row in reader.rows(_HEARTBEATS)
             ]
         except msgspec.MsgspecError as error:
             raise reader.damaged(error) from error
-        return reader.checked(rows, list[WorkerCard])
+        return reader.checked(rows, list[Heartbeat])
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

@@ -2,7 +2,7 @@
 
 The run holds the directory's lock (`hold`), and the owner of a shard holds that shard's (`claim`).
 Both end with their process. `is_running` looks at these locks, so it is exact and needs no sign of
-life; worker cards say more about the workers.
+life; worker heartbeats say more about the workers.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
-    from mannerly.crawler.store.base import Manifest, ShardOptions, WorkerCard
+    from mannerly.crawler.store.base import Heartbeat, Manifest, ShardOptions
 
-# A worker renews its card every few seconds; one that has not for so long is no longer shown.
-CARD_VALID_S = 15.0
+# A worker renews its heartbeat every few seconds; one that has not for so long is no longer shown.
+HEARTBEAT_VALID_S = 15.0
 
 
 class SqliteCrawl:
@@ -186,20 +186,22 @@ class SqliteCrawl:
         self._claimed.append(store)
         return store
 
-    def renew(self, card: WorkerCard) -> None:
+    def renew(self, heartbeat: Heartbeat) -> None:
         """Show what a worker does. Claims need no renewing: they end with their process."""
-        self._control.renew(card)
+        self._control.renew(heartbeat)
 
     def retire(self, worker: str) -> None:
-        """Take a worker's card away: it has ended."""
+        """Take a worker's heartbeat away: it has ended."""
         self._control.retire(worker)
 
-    def workers(self) -> list[WorkerCard]:
-        """Return the cards that were renewed lately; none if the crawl does not run."""
+    def workers(self) -> list[Heartbeat]:
+        """Return the heartbeats that were renewed lately; none if the crawl does not run."""
         if not self.is_running():
             return []
-        oldest = time.time() - CARD_VALID_S
-        return [card for card in self._control.cards() if card.seen_at >= oldest]
+        oldest = time.time() - HEARTBEAT_VALID_S
+        return [
+            heartbeat for heartbeat in self._control.heartbeats() if heartbeat.seen_at >= oldest
+        ]
 
     def is_running(self) -> bool:
         """Return whether a process holds the crawl or one of its shards."""

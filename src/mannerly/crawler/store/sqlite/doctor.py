@@ -107,7 +107,7 @@ def examine(path: Path) -> list[str]:
     found += _examined(path / CONTROL_FILE, CONTROL)
     with closing(ControlFile(path)) as control:
         found += _refusal(lambda: control.orders(after=0))
-        found += _refusal(control.cards)
+        found += _refusal(control.heartbeats)
     return list(dict.fromkeys(found))
 
 
@@ -136,9 +136,9 @@ def repair(path: Path) -> list[str]:
     return done
 
 
-def _refusal(look: Any) -> list[str]:
+def _refusal(read: Any) -> list[str]:
     try:
-        look()
+        read()
     except StoreError as error:
         return [str(error)]
     return []

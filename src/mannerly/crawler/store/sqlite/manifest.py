@@ -3,7 +3,7 @@
     crawl.json                       the manifest, written last and in one piece: with it the
                                      directory is a crawl, without it nothing has begun
     lock                             held by the run for as long as it lasts
-    control.db                       control records and worker cards
+    control.db                       control records and worker heartbeats
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
     shard-<n>.done                   pages that the program which reads the crawl is done with
     shard-<n>.damaged, .damaged.db   what a repair could not read

@@ -20,11 +20,11 @@ from mannerly.crawler.control import decode as decode_control
 from mannerly.crawler.control import encode as encode_control
 from mannerly.crawler.control import is_for_shards
 from mannerly.crawler.store.base import (
+    Heartbeat,
     Manifest,
     StoreError,
     StoreInUse,
     StoreMissing,
-    WorkerCard,
 )
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import CLOCKS_S
@@ -32,9 +32,9 @@ from mannerly.database.address import parse
 from mannerly.database.ages import boot_id
 from mannerly.database.client import ScriptRefused
 
-from .cards import Cards
 from .client import ValkeyServer
 from .health import require_keeping
+from .heartbeats import Heartbeats
 from .host_codec import Clocks
 from .keys import CRAWLS, CrawlKeys
 from .leases import ValkeyFleet
@@ -71,11 +71,11 @@ class ValkeyCrawl:
         self.keeps_urls = True  # of pages that were fetched; False: records are on shared storage
         self.reminders = Reminders(server, self.keys, manifest.id)
         self.ages = server.ages
-        self.cards = Cards(server, self.keys, manifest.id)
+        self.heartbeats = Heartbeats(server, self.keys, manifest.id)
         self.fleet = ValkeyFleet(self)
         self._boot = boot_id()
         self._holder = ""  # our token, if this run holds the crawl alone
-        self._cards: set[str] = set()
+        self._heartbeats: set[str] = set()
         self._orders: list[tuple[int, Control]] = []
 
     # ------------------------------------------------------------------ creating and opening
@@ -215,7 +215,9 @@ class ValkeyCrawl:
         if self.fleet.member:
             return
         token = self._holder or uuid4().hex
-        is_free = not self._holder and any(card.id not in self._cards for card in self.workers())
+        is_free = not self._holder and any(
+            heartbeat.id not in self._heartbeats for heartbeat in self.workers()
+        )
         if is_free or not self._hold(token, self.fleet.ttl_ms):
             raise StoreInUse(f"{self.location} is in use by another run")
         self._holder = token
@@ -223,32 +225,32 @@ class ValkeyCrawl:
     def _hold(self, token: str, ttl_ms: int) -> bool:
         most_ms = self.fleet.ttl_ms + _CLOCKS_MS
         payload: Payload = {"id": self.manifest.id, "token": token, "ttl": ttl_ms, "most": most_ms}
-        return bool(self.server.call("hold", [self.keys.meta, self.keys.cards], payload))
+        return bool(self.server.call("hold", [self.keys.meta, self.keys.heartbeats], payload))
 
     def claim(self, shard: int, options: ShardOptions) -> ValkeyShard:
         """Become the owner of a shard, until its store is closed."""
         return self.fleet.claim(shard, options)
 
-    def renew(self, card: WorkerCard) -> None:
+    def renew(self, heartbeat: Heartbeat) -> None:
         """Give a sign of life, and show what this worker does. Claims are kept by it."""
         if self._holder:
             self._hold(self._holder, self.fleet.ttl_ms)
-        self.fleet.renew(card, now=self.mono())
+        self.fleet.renew(heartbeat, now=self.mono())
 
-    def card_call(self, worker: str, card: WorkerCard | None) -> Call:
-        """Return the call that shows a card, or takes it away."""
-        if card is not None:
-            self._cards.add(worker)
-        return self.cards.call(worker, card)
+    def heartbeat_call(self, worker: str, heartbeat: Heartbeat | None) -> Call:
+        """Return the call that shows a heartbeat, or takes it away."""
+        if heartbeat is not None:
+            self._heartbeats.add(worker)
+        return self.heartbeats.call(worker, heartbeat)
 
     def retire(self, worker: str) -> None:
-        """Take a worker's card away: it has ended."""
-        self._cards.discard(worker)
-        self.server.call(*self.card_call(worker, None))
+        """Take a worker's heartbeat away: it has ended."""
+        self._heartbeats.discard(worker)
+        self.server.call(*self.heartbeat_call(worker, None))
 
-    def workers(self) -> list[WorkerCard]:
-        """Return the cards of the workers that gave a sign of life within the time of a lease."""
-        return self.cards.alive(self.fleet.lease_s)
+    def workers(self) -> list[Heartbeat]:
+        """Return the heartbeats that were renewed within the time of a lease."""
+        return self.heartbeats.alive(self.fleet.lease_s)
 
     def is_running(self) -> bool:
         """Return whether a process works on this crawl."""
@@ -352,7 +354,7 @@ class ValkeyCrawl:
         for shard in list(self.fleet.claimed.values()):
             shard.close()
         with suppress(StoreAway, CrawlGone):
-            for worker in sorted(self._cards):
+            for worker in sorted(self._heartbeats):
                 self.retire(worker)
             if self._holder:
                 self._hold(self._holder, 0)

@@ -20,11 +20,11 @@ from mannerly.database.files import DIRECTORY_MODE, read_file, write_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-CARD = "member.json"
+MEMBER_FILE = "member.json"
 LOCK = "member.lock"
 
 
-class MemberCard(msgspec.Struct, frozen=True):
+class MemberFile(msgspec.Struct, frozen=True):
     """The content of `member.json`."""
 
     crawl: str  # the id of the crawl
@@ -32,7 +32,7 @@ class MemberCard(msgspec.Struct, frozen=True):
     location: str
 
 
-_decode = msgspec.json.Decoder(MemberCard).decode
+_decode = msgspec.json.Decoder(MemberFile).decode
 
 
 class Home:
@@ -56,34 +56,34 @@ class Home:
         self.path = path
         self._lock = OwnerLock(path / LOCK, what=path)
         try:
-            card = read_card(path)
-            if card is None:
+            member = read_member(path)
+            if member is None:
                 name = f"w{uuid4().hex[:12]}"
-                card = MemberCard(crawl, name, location)
-                write_file(path / CARD, msgspec.json.encode(card))
-            _check(card, path, crawl, location)
+                member = MemberFile(crawl, name, location)
+                write_file(path / MEMBER_FILE, msgspec.json.encode(member))
+            _check(member, path, crawl, location)
         except BaseException:
             self._lock.release()
             raise
-        self.member = card.member
+        self.member = member.member
 
     def close(self) -> None:
         """Let another process have it; closing twice is harmless."""
         self._lock.release()
 
 
-def read_card(path: Path) -> MemberCard | None:
-    """Return the card of a data directory; None if it is no member's.
+def read_member(path: Path) -> MemberFile | None:
+    """Return whose data directory it is; None if it is no member's.
 
     Raises:
         StoreError: it cannot be read.
     """
     try:
-        return _decode(read_file(path / CARD))
+        return _decode(read_file(path / MEMBER_FILE))
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise StoreError(f"cannot read {path / CARD}: {error}") from None
+        raise StoreError(f"cannot read {path / MEMBER_FILE}: {error}") from None
 
 
 def check_home(path: Path, crawl: str | None, location: str) -> None:
@@ -93,9 +93,9 @@ def check_home(path: Path, crawl: str | None, location: str) -> None:
         CrawlGone: it belongs to a crawl that is not in the store any more.
         StoreError: it belongs to another crawl.
     """
-    card = read_card(path)
-    if card is not None:
-        _check(card, path, crawl or "", location)
+    member = read_member(path)
+    if member is not None:
+        _check(member, path, crawl or "", location)
 
 
 def clear_home(path: Path) -> None:
@@ -104,25 +104,29 @@ def clear_home(path: Path) -> None:
     Raises:
         StoreInUse: another process has it.
     """
-    card = read_card(path)
-    if card is None:
+    member = read_member(path)
+    if member is None:
         return
     lock = OwnerLock(path / LOCK, what=path)
     try:
-        for file in [*path.glob(f"{card.member}-*"), *path.glob("shard-*.parsing"), path / CARD]:
+        for file in [
+            *path.glob(f"{member.member}-*"),
+            *path.glob("shard-*.parsing"),
+            path / MEMBER_FILE,
+        ]:
             file.unlink(missing_ok=True)
     finally:
         lock.release()
 
 
-def _check(card: MemberCard, path: Path, crawl: str, location: str) -> None:
-    if card.crawl == crawl:
+def _check(member: MemberFile, path: Path, crawl: str, location: str) -> None:
+    if member.crawl == crawl:
         return
-    if card.location == location:
+    if member.location == location:
         raise CrawlGone(
             f"{path} belongs to a crawl that is not in {location} any more: it was wiped, or the "
             "server lost its data. --fresh begins a new one"
         )
     raise StoreError(
-        f"{path} belongs to the crawl {card.location}: choose another --data-dir for {location}"
+        f"{path} belongs to the crawl {member.location}: choose another --data-dir for {location}"
     )

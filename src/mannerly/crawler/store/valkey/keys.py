@@ -73,13 +73,13 @@ class CrawlKeys:
         self.manifest = base + "manifest"  # string: identity, seeds, settings
         self.meta = base + "meta"  # hash: id, hold, granted pages
         self.orders = base + "orders"  # list of control records
-        self.cards = base + "cards"  # hash: members that work on the crawl
+        self.heartbeats = base + "cards"  # hash: members that work on the crawl
         self.arrivals = base + "arrivals"  # hash: by shard, how many URLs others have added to it
 
     @property
     def of_crawl(self) -> list[str]:
         """Return the keys of the crawl as a whole."""
-        return [self.manifest, self.meta, self.orders, self.cards, self.arrivals]
+        return [self.manifest, self.meta, self.orders, self.heartbeats, self.arrivals]
 
     def shard(self, number: int) -> str:
         """Return the key of a shard's state. Those of its other values begin like it."""

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import (
         Batch,
         Committed,
+        Heartbeat,
         ShardOptions,
         ShardStore,
-        WorkerCard,
     )
     from mannerly.database.client import Call, Command, Payload
     from mannerly.politeness.model import Instant
@@ -109,9 +109,9 @@ class ValkeyFleet:
         if home is not None:
             home.close()
 
-    def heard(self, within_s: float) -> list[WorkerCard]:
-        """Return the cards that were renewed lately, by what this process can know."""
-        return self._crawl.cards.heard(within_s)
+    def heard(self, within_s: float) -> list[Heartbeat]:
+        """Return the heartbeats that were renewed lately, by what this process can know."""
+        return self._crawl.heartbeats.heard(within_s)
 
     def unclaimed(self, among: Sequence[int] | None = None) -> Unclaimed:
         """Return the shards that have no owner now, of all shards or among these."""
@@ -136,10 +136,10 @@ class ValkeyFleet:
                 (found.lapsed if token else found.released).append(shard)
         return found
 
-    def renew(self, card: WorkerCard, *, now: Instant) -> list[int]:
-        """Prolong the claims of this process and show its card; return the shards it has lost."""
+    def renew(self, heartbeat: Heartbeat, *, now: Instant) -> list[int]:
+        """Prolong the claims of this process, send its heartbeat; return the shards it has lost."""
         crawl = self._crawl
-        payloads: list[Call] = [crawl.card_call(card.id, card)]
+        payloads: list[Call] = [crawl.heartbeat_call(heartbeat.id, heartbeat)]
         shards = [shard for shard in self.claimed.values() if not shard.is_lost]
         runs = self._claims.runs.settled(self.lease_s, now)
         for shard in shards:
@@ -176,7 +176,7 @@ class ValkeyFleet:
         if isinstance(shown, CrawlGone | StoreAway):
             raise shown
         self.withheld_until = min(withheld, default=None)
-        crawl.reminders.look()
+        crawl.reminders.poll()
         for number in lost:  # not before: after an error the next renewal has to return them
             self.claimed[number].close()
         return lost

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
     from .keys import CrawlKeys
 
-_TRIES = 3  # to change a record that its owner changes at the same time; then at the next look
+_TRIES = 3  # to change a record that its owner changes at the same time; then at the next poll
 
 _Waits = dict[tuple[int, str], str]  # packed records, by shard and host
 
@@ -76,7 +76,7 @@ class Reminders:
             if silent_until(record) > wall:
                 self._owed[shard, record.host] = packed
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Tell the server what is owed; all for the time of one lease, if it was restarted."""
         now, run = self._server.mono(), self._server.run
         if run != self._run:
@@ -135,7 +135,7 @@ class Reminders:
         for changed, answer in zip(changing, answers, strict=True):
             if isinstance(answer, StoreAway | CrawlGone):
                 raise answer
-            is_refused = isinstance(answer, StoreError)  # a full server: at the next look
+            is_refused = isinstance(answer, StoreError)  # a full server: at the next poll
             are_told = [0] * len(changed) if is_refused else answer
             for at, is_told in zip(changed, are_told, strict=True):
                 if not is_told:

@@ -97,8 +97,8 @@ class Returning:
                 return part._replace(payload={**part.payload, "lost": True})
             end = None
         elif step in "km":
-            look = self._skipped if step == "k" else self._missing
-            rows, end = look(order.control, int(after or 0), limit)
+            read = self._skipped if step == "k" else self._missing
+            rows, end = read(order.control, int(after or 0), limit)
         else:
             rows, end = self._kept(order, step, int(after or 0), limit, server, base)
         if end is not None:

@@ -1,5 +1,5 @@
 -- Invariant: one run at a time holds a crawl that is not shared; it keeps the hold like a lease.
--- KEYS: meta, cards
+-- KEYS: meta, heartbeats
 local A = cmsgpack.unpack(ARGV[1])
 local held = redis.call('HMGET', KEYS[1], 'id', 'holder', 'holds_until')
 if held[1] ~= A.id then

@@ -8,7 +8,7 @@ from tests.crawler.shard.shard_world import ShardWorld, brisk
 from mannerly.crawler.events import HostsSeen, HostWaits, Watched
 from mannerly.crawler.host_view import NO_ROBOTS, HostStatus, HostView, LimitedBy
 from mannerly.crawler.model import LocalError
-from mannerly.crawler.shard.looks import (
+from mannerly.crawler.shard.host_samples import (
     BUSIEST,
     HOSTS_A_SECOND,
     LOOK_S,

@@ -1,5 +1,5 @@
--- Invariant: a card has the stamp of its member, and the server's time for readers.
--- KEYS: meta, cards. An empty card takes the worker's away. `dead` has names and values of cards that
+-- Invariant: a heartbeat has the stamp of its member, and the server's time for readers.
+-- KEYS: meta, heartbeats. An empty heartbeat takes the worker's away. `dead` has names and values of those that
 -- were not renewed for long: those that are still the same go.
 local A = cmsgpack.unpack(ARGV[1])
 if redis.call('HGET', KEYS[1], 'id') ~= A.id then
@@ -11,9 +11,9 @@ for i = 1, #A.dead, 2 do
     redis.call('HDEL', KEYS[2], A.dead[i])
   end
 end
-if A.card == '' then
+if A.heartbeat == '' then
   redis.call('HDEL', KEYS[2], A.worker)
 else
-  redis.call('HSET', KEYS[2], A.worker, now_ms() .. ' ' .. A.stamp .. ' ' .. A.card)
+  redis.call('HSET', KEYS[2], A.worker, now_ms() .. ' ' .. A.stamp .. ' ' .. A.heartbeat)
 end
 return now_ms()

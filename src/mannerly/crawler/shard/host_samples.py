@@ -31,7 +31,7 @@ SHORT_ONES = 16  # shorter waits of which one is told
 HOSTS_A_SECOND = 4_000  # that are looked at
 
 
-class HostLooks:
+class HostSamples:
     """Says when the next look at the hosts is due, and takes it."""
 
     def __init__(self, number: int, contacts: Contacts) -> None:

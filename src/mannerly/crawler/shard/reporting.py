@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .plugin import Plugins
 
 
-class Lessons:
+class Reporting:
     """The lessons that one shard draws from its answers."""
 
     def __init__(
