@@ -150,7 +150,7 @@ def test_a_renewal_of_calm_members_is_seen_at_once() -> None:
     model.run("HSET", "cards", "w1", "5 b:1 card")
     before = model.run("HGET", "shard", "beat"), model.run("HGETALL", "cards")
 
-    renewed = {"members": ["w1", "b:9"], "shards": ["shard", "b:9", 13], "cards": "cards"}
+    renewed = {"members": ["w1", "b:9"], "shards": ["shard", "b:9", 13], "heartbeats": "cards"}
     model.prolong({"now": 20, **renewed})
 
     assert before == (b"b:1", [b"w1", b"5 b:1 card"])
