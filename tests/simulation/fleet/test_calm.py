@@ -83,7 +83,9 @@ def test_a_renewal_is_not_taken_back_and_shortens_no_lease() -> None:
     model.keep()
 
     shards = [value for name in ("early", "late") for value in (name, "boot:900", 1500)]
-    model.prolong({"now": 1000, "members": ["w1", "boot:900"], "shards": shards, "heartbeats": "cards"})
+    model.prolong(
+        {"now": 1000, "members": ["w1", "boot:900"], "shards": shards, "heartbeats": "cards"}
+    )
     model.rewind()
 
     assert model.run("HMGET", "early", "beat", "clock") == [b"boot:900", b"1500"]
