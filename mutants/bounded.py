@@ -139,9 +139,9 @@ BOUNDED = (
     Mutant(
         "call a crawl idle with links in its inbox",
         "P7",
-        "crawler/runtime/worker.py",
-        "        return not unread and not self.orders.has_news",
-        "        return not self.orders.has_news",
+        "crawler/runtime/coordinator.py",
+        "        return not unread and not worker.orders.has_news",
+        "        return not worker.orders.has_news",
         ("crawler/runtime/test_idle.py::test_a_worker_with_links_in_its_inbox_is_not_idle",),
         ("I6",),
     ),
@@ -161,6 +161,19 @@ BOUNDED = (
         "        return self._limit - self._lost - sum(self._used) <= 0",
         "        return self._limit - self._lost - sum(self._out) <= 0",
         ("crawler/runtime/test_budget.py::test_budget_machine::runTest",),
+    ),
+    Mutant(
+        "end although a link came between two rounds",
+        "P1",
+        "crawler/runtime/agreement.py",
+        "        is_confirmed = self._quiet > 0 and received == self._received",
+        "        is_confirmed = self._quiet > 0",
+        (
+            (
+                "crawler/runtime/test_agreement.py::"
+                "test_a_link_that_was_received_between_two_rounds_begins_them_again"
+            ),
+        ),
     ),
     Mutant(
         "grant a dead worker's pages again",

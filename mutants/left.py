@@ -9,8 +9,8 @@ _LACKS = "crawler/shard/test_lacks.py"
 _GIVEN_UP = "crawler/shard/test_given_up.py"
 _BOOK = "crawler/runtime/order_book.py"
 _BOOK_TESTS = "crawler/runtime/test_order_book.py"
-_MEMBER = "crawler/runtime/member.py"
-_MEMBER_TESTS = "crawler/runtime/test_member.py"
+_MEMBER = "crawler/runtime/supervised.py"
+_MEMBER_TESTS = "crawler/runtime/test_supervised.py"
 _CURL = "crawler/fetch/curl.py"
 _CURL_TESTS = "crawler/fetch/test_fetch_curl.py"
 _DOCTOR = "crawler/store/sqlite/doctor.py"
@@ -83,7 +83,7 @@ LEFT = (
         "end a run without reading what has arrived",
         "P4",
         "crawler/runtime/engine.py",
-        "        self._fetcher.ask(never)\n        self._receive(0.0)\n",
+        "        self._wire.close_exit()\n        self._receive(0.0)\n",
         "",
         (
             (
@@ -96,7 +96,7 @@ LEFT = (
         "take a stopped crawl for one whose workers hang",
         "P1",
         "crawler/runtime/supervisor.py",
-        "                member.excuse(turn_s)\n",
+        "                worker.excuse(turn_s)\n",
         "                pass\n",
         (
             (
@@ -201,8 +201,8 @@ LEFT = (
     Mutant(
         "count two lacks of descriptors as one",
         "P6",
-        "crawler/runtime/engine.py",
-        " or now - self._next_start > STARVED_AGAIN_S:",
+        "crawler/runtime/machine.py",
+        " or now - self._resume_at > STARVED_AGAIN_S:",
         ":",
         (
             (

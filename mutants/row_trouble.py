@@ -217,8 +217,8 @@ TROUBLE = (
         "start more requests than workers",
         "E6",
         "crawler/runtime/engine.py",
-        "        for shard, room in self.shards.rooms(total, now.mono):\n",
-        "        for shard, room in self.shards.rooms(2 * total, now.mono):\n",
+        "        for shard, room in self.shards.rooms(self._governor.total, now.mono):\n",
+        "        for shard, room in self.shards.rooms(2 * self._governor.total, now.mono):\n",
         (
             "crawler/runtime/test_workers_limit.py::test_no_more_requests_are_under_way_than_workers",
         ),

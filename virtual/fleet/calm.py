@@ -88,7 +88,7 @@ class Calm:
         if member.is_watchful:
             self.catch_up()
         else:
-            member.worker.renewed(self._last_renewal)
+            member.coordinator.renewed(self._last_renewal)
 
     def after_turn(self, member: SimulatedMember) -> None:
         """Note what a member has done, and whether it is calm."""
@@ -154,7 +154,7 @@ class Calm:
             and self._server.is_up
             and link.run == self._server.run_id
             and member.has_looked
-            and member.worker.is_settled
+            and member.coordinator.is_settled
         )
 
     def _look_for_links(self, member: SimulatedMember) -> None:

@@ -1,4 +1,4 @@
-"""One member of a simulated fleet: a real `FleetWorker`, with clocks and web in virtual time."""
+"""One member of a simulated fleet: a real `FleetMember`, with clocks and web in virtual time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.model import Now
-from mannerly.crawler.runtime.fleet_worker import FleetWorker
+from mannerly.crawler.runtime.fleet_member import FleetMember
+from mannerly.crawler.runtime.worker import Worker
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.store.fleet import CrawlGone, StoreAway
 from mannerly.crawler.store.fleet_times import LEASE_S, MARGIN_S, RENEW_S
@@ -49,37 +50,43 @@ class MachineClocks:
         return EPOCH_S + self._clock.now + self._skew_s
 
 
-class _VirtualWorker(FleetWorker):
-    """A member's worker, with a clock and a fetcher in virtual time."""
+class _VirtualWorker(Worker):
+    """A worker with a clock and a fetcher in virtual time."""
 
     def __init__(
         self,
         store: ValkeyCrawl,
         settings: CrawlSettings,
+        coordinator: FleetMember,
         clocks: MachineClocks,
         fetcher: FakeFetcher,
     ) -> None:
         self._clocks = clocks
         self._fake = fetcher
-        self._shown: set[int] = set()  # shards on its heartbeat
-        super().__init__(store, settings, patience_s=DAY_S)
+        super().__init__(store, settings, coordinator, is_resumed=True)
 
     def _make_clock(self) -> MachineClocks:
         return self._clocks
 
-    def _make_fetcher(self, _workers: int, _memory: BodyMemory) -> FakeFetcher:
+    def _make_fetcher(self, _concurrency: int, _memory: BodyMemory) -> FakeFetcher:
         return self._fake
+
+
+class VirtualMember(FleetMember):
+    """A member that can be told to renew at once, and that says whether it has anything to do."""
+
+    _shown: frozenset[int] = frozenset()  # the shards in its last heartbeat
 
     @property
     def is_settled(self) -> bool:
-        """Return whether a look changes nothing, as long as nothing else does."""
-        engine, now = self.engine, self._clocks.now()
+        """Return whether a poll changes nothing, as long as nothing else does."""
+        engine, now = self._engine, self._clock.now()
         return not (
-            self.is_cut_off
+            self._is_cut_off
             or any(shard.store.sure_until <= now for shard in engine.shards.all)
-            or self._is_finished
+            or self.is_finished
             or self._leaving
-            or self.budget.wants
+            or self.wants_pages
             or engine.dropped
             or self._shown != engine.shards.by_number.keys()
             or (engine.is_idle and len(self._resting) < len(engine.shards))
@@ -87,21 +94,21 @@ class _VirtualWorker(FleetWorker):
 
     def _renew_claims(self) -> None:
         super()._renew_claims()
-        self._shown = set(self.engine.shards.by_number)
+        self._shown = frozenset(self._engine.shards.by_number)
 
     def renew_soon(self) -> None:
-        """Renew with the next look."""
+        """Renew with the next poll."""
         self._next_renewal = -inf
 
     def renewed(self, at: float) -> None:
         """Go on as after a renewal that was sent at an instant."""
-        for shard in self.engine.shards.all:
+        for shard in self._engine.shards.all:
             shard.store.sure_until = max(shard.store.sure_until, at + LEASE_S - MARGIN_S)
         self._next_renewal = max(self._next_renewal, at + RENEW_S)
 
 
 class SimulatedMember:
-    """One member: a real `FleetWorker` on a link of its own."""
+    """One member: a real `FleetMember` on a link of its own."""
 
     def __init__(
         self,
@@ -132,7 +139,8 @@ class SimulatedMember:
         self._fetcher = FakeFetcher(clock, answer)
         self._next_look = clocks.now()
         self.store = store
-        self.worker = _VirtualWorker(store, settings, clocks, self._fetcher)
+        self.coordinator = VirtualMember(store.fleet, patience_s=DAY_S)
+        self.worker = _VirtualWorker(store, settings, self.coordinator, clocks, self._fetcher)
 
     def turn(self) -> None:
         """Do what is due now."""
@@ -142,14 +150,12 @@ class SimulatedMember:
             if self.is_watchful and now >= self._next_look:
                 self._next_look = now + LOOK_S
                 if not self.has_looked:
-                    worker.renew_soon()
+                    self.coordinator.renew_soon()
                 worker.poll(now)
                 self.has_looked = True
-                if worker.is_idle:
+                if self.coordinator.is_finished:
                     self.is_finished = True
                     self.end()
-                elif not worker.engine.in_flight and worker.has_only_unreachable:
-                    worker.engine.give_up_unreachable()
         except (StoreAway, CrawlGone, StoreError) as error:
             self.error = f"member {self.number}: {type(error).__name__}: {error}"
             self.end()
@@ -185,7 +191,7 @@ class SimulatedMember:
     @property
     def lost(self) -> int:
         """Return how many shards it has lost so far."""
-        return self.worker.lost + len(self.worker.engine.dropped)
+        return self.coordinator.lost + len(self.worker.engine.dropped)
 
     @property
     def owned(self) -> list[int]:

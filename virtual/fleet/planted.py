@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from mannerly.crawler.runtime.fleet_worker import FleetWorker
+from mannerly.crawler.runtime.fleet_member import FleetMember
 from mannerly.crawler.store.base import Batch, StoreInUse
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import MARGIN_S
@@ -185,12 +185,12 @@ def _load_or_keep(self: ValkeyShard, left: list[Any]) -> None:
         raise
 
 
-def _claim_or_keep(self: FleetWorker, number: int) -> bool:
+def _claim_or_keep(self: FleetMember, number: int) -> bool:
     """Claim a shard; if something fails afterwards, do not let go of it."""
-    if not self.engine.shards.may_add(number):
+    if not self._engine.shards.may_add(number):
         return False
     try:
-        self._take(number, self._opener.claim(number, patience_s=0.0))
+        self._worker.take(number, self._worker.opener.claim(number, patience_s=0.0))
     except (StoreInUse, LeaseLost):
         return False
     return True
@@ -361,7 +361,7 @@ PLANTED = (
         "I5",
         patches=(
             (ValkeyShard, "load", _load_or_keep),
-            (FleetWorker, "_claim", _claim_or_keep),
+            (FleetMember, "_claim", _claim_or_keep),
         ),
         kinds=(Fault.BREAK, Fault.JOIN, Fault.KILL),
     ),

@@ -1,6 +1,6 @@
 """A fleet in virtual time: members, one modelled server, a web, faults, and the judge.
 
-    World ─► SimulatedMember ─► FleetWorker ─► Engine ─► Shard ─► FakeFetcher ─► the web's servers
+    World ─► SimulatedMember ─► FleetMember ─► Engine ─► Shard ─► FakeFetcher ─► the web's servers
                           └─► ValkeyCrawl ─► ModelLink ─► ModelServer (the real scripts)
 
 One clock moves from event to event: the member that is due next has its turn, which takes no time.
@@ -351,7 +351,7 @@ class World:
             duplicates=0,
             missing=0,
             excused=self.judge.excused,
-            refused_writes=sum(member.worker.lost for member in self.members),
+            refused_writes=sum(member.coordinator.lost for member in self.members),
             calls=self.server.calls,
             fingerprint=self._servers.seen.fingerprint,
             broken=self.judge.broken,
@@ -381,7 +381,7 @@ class World:
             duplicates=sum(recorded.values()) - len(recorded),
             missing=missing,
             excused=self.judge.excused,
-            refused_writes=sum(member.worker.lost for member in self.members),
+            refused_writes=sum(member.coordinator.lost for member in self.members),
             calls=self.server.calls,
             fingerprint=self._servers.seen.fingerprint,
             broken=self.judge.broken + Counter(takeover=self._faults.late_takeovers),

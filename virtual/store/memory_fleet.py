@@ -7,12 +7,12 @@ a store on a server, for tests and for crawls in virtual time.
 
 from __future__ import annotations
 
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from mannerly.crawler.control import is_for_shards
-from mannerly.crawler.store.base import StoreError, StoreInUse
+from mannerly.crawler.store.base import StoreInUse
+from mannerly.crawler.store.exchange import OneByOne
 from mannerly.crawler.store.fleet import (
     SHARED,
     CrawlGone,
@@ -27,7 +27,7 @@ from mannerly.politeness.clock import MonotonicClock
 from .memory_crawl import CrawlData, DatedStore, MemoryCrawl, crawls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         Committed,
         Heartbeat,
         ShardOptions,
-        ShardStore,
     )
     from mannerly.politeness.model import Instant
 
@@ -61,13 +60,6 @@ class _Shared:
 
 
 _shared: dict[str, _Shared] = {}  # by location
-
-
-def _result(call: Callable[[], Committed]) -> Committed | StoreError:
-    try:
-        return call()
-    except StoreError as error:
-        return error
 
 
 class LeasedStore(DatedStore):
@@ -137,6 +129,8 @@ class SharedMemoryCrawl(MemoryCrawl):
         assert limit is None or isinstance(limit, int)
         self._shared = _shared.setdefault(location, _Shared(limit))
         self._leased: dict[int, LeasedStore] = {}
+        exchange = OneByOne()
+        self.commit, self.pass_links = exchange.commit, exchange.pass_links
 
     @classmethod
     def clock_of(cls, location: str, clock: LeaseClock) -> None:
@@ -255,23 +249,6 @@ class SharedMemoryCrawl(MemoryCrawl):
             elif not owner.is_held:
                 found.lapsed.append(shard)
         return found
-
-    def commit(
-        self,
-        batches: Sequence[tuple[ShardStore, Batch]],
-        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002 - nothing is waited for
-    ) -> list[Committed | StoreError]:
-        """Commit batches of several shards of this member."""
-        return [_result(partial(store.commit, batch)) for store, batch in batches]
-
-    def pass_links(
-        self,
-        stores: Sequence[ShardStore],
-        limit: int,
-        meanwhile: Callable[[], None] | None = None,  # noqa: ARG002 - nothing is waited for
-    ) -> list[Committed | StoreError]:
-        """Hand over and take over the links of several shards of this member."""
-        return [_result(partial(store.pass_links, limit)) for store in stores]
 
     def rest(self, shards: Sequence[int]) -> set[int]:
         """Note that there is nothing to do in shards of this member; return where that holds."""

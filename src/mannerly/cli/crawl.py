@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mannerly.crawler.crawl import CrawlResult
-    from mannerly.crawler.runtime.membership import Membership
+    from mannerly.crawler.runtime.coordinator import Membership
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
     from mannerly.live.meter import Limits

@@ -69,7 +69,7 @@ def _curl() -> list[Finding]:
 def _machine() -> list[Finding]:
     from mannerly.crawler.fetch.trust import find_trust
     from mannerly.crawler.options.table import cores
-    from mannerly.crawler.runtime.descriptors import too_few
+    from mannerly.crawler.runtime.machine import too_few
     from mannerly.crawler.settings import CrawlSettings
 
     try:

@@ -155,7 +155,7 @@ def missing_parts(settings: CrawlSettings) -> list[str]:
     """Say what this installation or this machine lacks, and what that costs."""
     from importlib.util import find_spec
 
-    from mannerly.crawler.runtime.descriptors import too_few
+    from mannerly.crawler.runtime.machine import too_few
 
     few = too_few(settings.concurrency, settings.processes)
     lines = [few] if few else []

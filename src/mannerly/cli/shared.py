@@ -32,7 +32,7 @@ from .terminal import fail, note, safe_term
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mannerly.crawler.runtime.membership import Membership
+    from mannerly.crawler.runtime.coordinator import Membership
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.store.base import Manifest
 
@@ -171,7 +171,7 @@ def location_of(configuration: Configuration, url: str, seeds: list[str]) -> str
 
 def membership(configuration: Configuration, location: str) -> Membership:
     """Return the place of this run in the crawl; by default in a directory of the crawl's name."""
-    from mannerly.crawler.runtime.membership import Membership
+    from mannerly.crawler.runtime.coordinator import Membership
 
     data_dir, segments = configuration.value("data_dir"), configuration.value("segments")
     name = re.sub(r"[^\w.-]+", "-", location.partition("#")[2])

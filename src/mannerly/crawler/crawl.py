@@ -61,9 +61,9 @@ from mannerly.crawler.options.values import OptionError, from_keywords
 from mannerly.crawler.page.extract import NamedFunction, is_only_here
 from mannerly.crawler.page.page import Page
 from mannerly.crawler.runtime.beginning import new_manifest, resumed_settings
+from mannerly.crawler.runtime.coordinator import Membership
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
-from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.store import (
@@ -336,7 +336,7 @@ class Crawl(StoredCrawl):
                 hear=hear,
                 watched=watched,
                 last_order=last_order,
-                member=self._member,
+                membership=self._member,
             )
         )
         seconds = time.monotonic() - began

@@ -378,8 +378,8 @@ def test_stop_counts_from_the_moment_the_run_holds_the_crawl(store: CrawlStore) 
     open_crawl(LOCATION).order(Stop())
     new = RunLimits(run, PageBudget(None))
 
-    assert old.ending(1.0, is_spent=False) is None
-    assert new.ending(1.0, is_spent=False) is Ending.TERMINATED
+    assert old.ending(1.0) is None
+    assert new.ending(1.0) is Ending.TERMINATED
 
 
 def test_limits_act_on_each_control_record_once(store: CrawlStore) -> None:
@@ -392,8 +392,8 @@ def test_limits_act_on_each_control_record_once(store: CrawlStore) -> None:
         limits.act_on(told)
 
     assert limits.last_order == 3
-    assert limits.ending(10.0, is_spent=False) is None
-    assert limits.ending(50.0, is_spent=False) is Ending.DURATION
+    assert limits.ending(10.0) is None
+    assert limits.ending(50.0) is Ending.DURATION
 
 
 def test_added_seed_that_has_moved_stays_in_scope_in_the_next_run(tmp_path: Path) -> None:

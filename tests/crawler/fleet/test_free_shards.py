@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from mannerly.crawler.runtime.free_shards import FreeShards
+from mannerly.crawler.runtime.balance import FreeShards
 from mannerly.crawler.store.fleet import Unclaimed
 from mannerly.crawler.store.fleet_times import LEFT_S, OVERDUE_S, RENEW_S, WAITING_S
 

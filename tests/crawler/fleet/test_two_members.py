@@ -15,11 +15,12 @@ from virtual.store.memory_crawl import crawls
 from virtual.store.memory_fleet import SharedMemoryCrawl
 
 from mannerly.crawler.control import Stop
-from mannerly.crawler.runtime import fleet_worker
+from mannerly.crawler.runtime import fleet_member
 from mannerly.crawler.runtime.beginning import new_manifest
+from mannerly.crawler.runtime.coordinator import Membership
 from mannerly.crawler.runtime.ending import Ending, StopSwitch
-from mannerly.crawler.runtime.membership import Membership
 from mannerly.crawler.runtime.run import Run, run
+from mannerly.crawler.runtime.worker import Worker
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import Heartbeat, ShardOptions, StoreInUse
@@ -68,7 +69,7 @@ class Member(threading.Thread):
             settings=chosen,
             is_resumed=True,
             interrupts=self.switch,
-            member=Membership(Path(), store_patience_s=patience_s),
+            membership=Membership(Path(), store_patience_s=patience_s),
             last_order=len(store.orders()),
         )
         self.start()
@@ -150,7 +151,12 @@ def test_a_member_without_shards_says_what_it_waits_for(crawl: str) -> None:
     claimed = [other.claim(shard, ShardOptions(100)) for shard in range(SHARDS)]
     other.renew(Heartbeat("member-1", "machine", 1, list(range(SHARDS)), 0, time.time()))
     store.fleet.join(Path())
-    worker = fleet_worker.FleetWorker(store, settings(memory="none"), patience_s=1.0)
+    worker = Worker(
+        store,
+        settings(memory="none"),
+        fleet_member.FleetMember(store.fleet, patience_s=1.0),
+        is_resumed=True,
+    )
 
     worker.poll(time.monotonic())
     stats, heartbeats = worker.stats(), other.workers()
@@ -216,7 +222,7 @@ def test_shards_of_a_member_that_is_cut_off_are_taken_over(
     """It falls silent before others may send, is refused when it comes back, and goes on."""
     monkeypatch.setattr(memory_fleet, "LEASE_S", 2.0)
     monkeypatch.setattr(memory_fleet, "MARGIN_S", 0.7)
-    monkeypatch.setattr(fleet_worker, "RENEW_S", 0.4)
+    monkeypatch.setattr(fleet_member, "RENEW_S", 0.4)
     before = len(web.log())
     calm = paced(0.3)
     cut_off, other = (Member(crawl, calm) for _ in range(2))

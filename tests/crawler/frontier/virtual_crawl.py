@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.store.fleet import Fleet, Rhythm
+    from mannerly.crawler.store.exchange import StoreExchange
+    from mannerly.crawler.store.fleet import Rhythm
 
 EPOCH_S = 1_700_000_000.0
 HTML = {"content-type": "text/html"}
@@ -65,7 +66,7 @@ def virtual_crawl(
     shards: int = 1,
     store: MemoryStore | None = None,
     rhythm: Rhythm | None = None,
-    fleet: Fleet | None = None,
+    exchange: StoreExchange | None = None,
     clock: VirtualClock | None = None,
     until: Callable[[list[Asked]], bool] = lambda log: False,
 ) -> Crawled:
@@ -105,7 +106,7 @@ def virtual_crawl(
         PageBudget(settings.max_urls),
         concurrency=settings.concurrency,
         rhythm=rhythm,
-        fleet=fleet,
+        exchange=exchange,
     )
     for shard in shard_list:
         owned = [each for each in seed_candidates(seeds) if shard.routes.owns(each.host)]

@@ -17,10 +17,10 @@ from mannerly.crawler.model import Now
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.runtime.beginning import rules_of
+from mannerly.crawler.runtime.body_accounting import READING
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.runtime.held import READING
 from mannerly.crawler.runtime.offload import Offload
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.shard import Shard

@@ -299,3 +299,20 @@ def test_a_limit_below_what_was_fetched_ends_the_run() -> None:
     assert fetched > 10
     assert crew.shared.is_spent
     assert spend(crew.parts[0], 50) == 0
+
+
+def test_a_budget_that_is_granted_pages_is_spent_when_it_is_refused() -> None:
+    """It asks once; a new limit, of which it need not know the number, makes it ask again."""
+    asked: list[int] = []
+    budget = PageBudget(0, ask=lambda: asked.append(1))
+
+    waiting = budget.take(5), budget.is_spent
+    budget.granted(0)
+    refused = budget.take(5), budget.is_spent, len(asked)
+    budget.set_limit(10)
+    budget.granted(3)
+
+    assert waiting == (0, False)
+    assert refused == (0, True, 1)
+    assert len(asked) == 2
+    assert (budget.take(5), budget.is_spent) == (3, False)

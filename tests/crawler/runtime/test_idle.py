@@ -8,6 +8,7 @@ from tests.crawler.runtime.harness import modest
 
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.runtime.budget import PageBudget
+from mannerly.crawler.runtime.coordinator import FixedShards
 from mannerly.crawler.runtime.worker import Worker
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.base import Batch, Manifest, ShardOptions
@@ -27,13 +28,13 @@ def test_a_worker_with_links_in_its_inbox_is_not_idle(tmp_path: Path) -> None:
         seeds=["https://a.example/"], settings={}, shards=2, created_at=1_800_000_000.0
     )
     store = create_crawl(tmp_path / "crawl", manifest)
-    worker = Worker(store, settings, [1 - owner], PageBudget(None), is_resumed=False)
+    worker = Worker(store, settings, FixedShards([1 - owner], PageBudget(None)), is_resumed=False)
     sender = store.claim(owner, OPTIONS)
 
-    nothing = worker.is_idle
+    nothing = worker.coordinator.is_finished
     sender.commit(Batch(outgoing=[(1 - owner, candidate("/x", host="b.example"))]))
     sender.pass_links(1)
-    delivered = worker.is_idle
+    delivered = worker.coordinator.is_finished
 
     sender.close()
     worker.close()

@@ -12,7 +12,6 @@ from tests.harness.waiting import eventually
 from mannerly.crawler.control import Pause, SetOption, Stop, Unpause
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.store import open_crawl
 from mannerly.demo import DemoWeb, plain_sites
 
@@ -105,7 +104,6 @@ def test_duration_can_be_set_while_a_crawl_runs_and_afterwards(
         assert resumed.ending is Ending.FINISHED
 
 
-@pytest.mark.skipif(not hasattr(Engine, "set_workers"), reason="the engine knows no pause yet")
 @BOTH
 def test_a_paused_crawl_starts_nothing_until_it_is_unpaused(processes: int, tmp_path: Path) -> None:
     """It holds over a restart, and the heartbeat says why nothing happens."""

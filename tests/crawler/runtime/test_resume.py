@@ -25,7 +25,8 @@ from mannerly.crawler.page import long_work
 from mannerly.crawler.runtime.beginning import rules_of
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
+from mannerly.crawler.runtime.engine import Engine
+from mannerly.crawler.runtime.machine import FULL_PATIENCE_S
 from mannerly.crawler.shard.shard import Shard
 from mannerly.crawler.store.base import Manifest, StoreFull
 from mannerly.crawler.web.choices import ScopeMode

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import partial
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.frontier.virtual_crawl import html, virtual_crawl
@@ -14,7 +14,7 @@ from tests.crawler.runtime.harness import modest
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 
 from mannerly.crawler.runtime.engine import Engine
-from mannerly.crawler.store.fleet import SHARED, Fleet, LeaseLost
+from mannerly.crawler.store.fleet import SHARED, LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ HOST = "http://a.test"
 
 
 class _Written:
-    """The words of a `Fleet` that an engine uses, and how many shards each commit was for.
+    """An exchange, and how many shards each commit was for.
 
     Each call takes `takes_s` of a clock. From the instant `lost_at` on the first shard is lost.
     """
@@ -148,7 +148,7 @@ def test_a_request_to_wait_is_committed_at_once_and_alone() -> None:
         return html(path, links if path == "/" else ())
 
     hosts = [f"http://{letter}.test/" for letter in "abcdefgh"]
-    crawl(answer, hosts, shards=16, fleet=cast("Fleet", fleet), until=_asked(600))
+    crawl(answer, hosts, shards=16, exchange=fleet, until=_asked(600))
 
     assert fleet.shards.count(1) == 1
     assert min(set(fleet.shards) - {1}) > 3
@@ -202,7 +202,7 @@ def test_hosts_of_many_shards_share_a_few_requests_fairly() -> None:
         chosen,
         shards=32,
         rhythm=SHARED,
-        fleet=cast("Fleet", _Written()),
+        exchange=_Written(),
         until=_asked(400),
     )
 
@@ -226,7 +226,7 @@ def test_answers_that_come_while_the_store_works_are_taken_once() -> None:
         lambda _, path: html(path, links if path == "/" else ()),
         hosts,
         shards=16,
-        fleet=cast("Fleet", fleet),
+        exchange=fleet,
         clock=clock,
     )
 
@@ -268,7 +268,7 @@ def test_nothing_leaves_between_an_answer_and_what_is_learned_from_it(
         lambda _, path: html(path, links if path == "/" else ()),
         [f"http://{letter}.test/" for letter in "abcd"],
         shards=16,
-        fleet=cast("Fleet", fleet),
+        exchange=fleet,
         clock=clock,
     )
 
@@ -286,7 +286,7 @@ def test_an_answer_for_a_shard_that_is_lost_meanwhile_is_dropped() -> None:
         lambda _, path: html(path, links if path == "/" else ()),
         [f"http://{letter}.test/" for letter in "abcd"],
         shards=16,
-        fleet=cast("Fleet", fleet),
+        exchange=fleet,
         clock=clock,
     )
 

@@ -20,7 +20,8 @@ from mannerly.cli import terminal
 from mannerly.crawler.crawl import run_crawl
 from mannerly.crawler.model import LocalError
 from mannerly.crawler.runtime.budget import PageBudget
-from mannerly.crawler.runtime.engine import FULL_PATIENCE_S, Engine
+from mannerly.crawler.runtime.engine import Engine
+from mannerly.crawler.runtime.machine import FULL_PATIENCE_S
 from mannerly.crawler.store.base import StoreFull
 from mannerly.demo import DemoWeb, Site, plain_sites
 from mannerly.politeness.model import ErrorKind

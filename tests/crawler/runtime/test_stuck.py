@@ -22,7 +22,7 @@ from mannerly.cli.endings import exit_code
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.runtime import member, offload, run, supervisor
+from mannerly.crawler.runtime import offload, run, supervised, supervisor
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.web.words import many
 from mannerly.demo import DemoWeb, Site, plain_sites
@@ -145,8 +145,8 @@ def test_a_worker_without_a_sign_of_life_is_named_and_replaced(
     meanwhile: Callable[[Callable[[], None]], None],
 ) -> None:
     """Its URLs are still queued, so the crawl is complete in the end."""
-    monkeypatch.setattr(member, "SILENT_S", 1.0)
-    monkeypatch.setattr(member, "STUCK_S", 3.0)
+    monkeypatch.setattr(supervised, "SILENT_S", 1.0)
+    monkeypatch.setattr(supervised, "STUCK_S", 3.0)
     frozen: list[int] = []
     told: list[str] = []
 
@@ -181,7 +181,7 @@ def test_workers_of_a_crawl_that_was_stopped_are_not_taken_for_stuck(
 
         def now(self) -> float:
             self.turns = min(self.turns + 1, 20)
-            return time.monotonic() + self.turns * 2 * member.STUCK_S
+            return time.monotonic() + self.turns * 2 * supervised.STUCK_S
 
         def wall(self) -> float:
             return time.time()
@@ -277,7 +277,7 @@ def test_old_deaths_are_forgiven(
 ) -> None:
     """Only deaths within the last hour count; here an hour takes no time."""
     monkeypatch.setattr(supervisor, "RESTARTS", 1)
-    monkeypatch.setattr(member, "FORGIVEN_S", 0.0)
+    monkeypatch.setattr(supervised, "FORGIVEN_S", 0.0)
     killed: list[int] = []
     with DemoWeb(plain_sites(4, pages=10)) as web:
         meanwhile(lambda: _kill_workers(4, killed))

@@ -17,7 +17,6 @@ from tests.harness.waiting import eventually
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.runtime.engine import Engine
 from mannerly.crawler.store import open_crawl
 from mannerly.demo import DemoWeb, Site, plain_sites
 
@@ -149,7 +148,6 @@ def test_workers_show_their_heartbeats(tmp_path: Path) -> None:
     assert left == []
 
 
-@pytest.mark.skipif(not hasattr(Engine, "set_workers"), reason="the engine knows no pause yet")
 def test_workers_of_a_supervisor_that_was_stopped_start_nothing(tmp_path: Path) -> None:
     """Ctrl-Z stops the process in the foreground; the others must not go on without it."""
     settings = modest(processes=2, delay_s=0.1)

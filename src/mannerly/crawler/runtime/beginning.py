@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,17 +12,23 @@ import msgspec
 from mannerly.crawler.fetch.credentials import Credentials
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.inspection.view import settings_of
-from mannerly.crawler.model import Candidate
+from mannerly.crawler.model import Candidate, Now
 from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.page.extract import Extracting
 from mannerly.crawler.page.links import HrefMemory, LinkRules
+from mannerly.crawler.store import is_in_server, name_of
 from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import COMMONCRAWL, CT, seed_candidates, sitemap, usual_sitemaps
 from mannerly.crawler.web.urls import Url, host_key_of, site_of
 
+from .messages import worker_id
+
 if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import CrawlStore
+    from mannerly.hosts.leases import Leases
+    from mannerly.politeness.clock import TimeSource
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
 KEPT = tuple(option.target for option in OPTIONS.values() if option.target and option.is_fixed)
@@ -109,3 +116,28 @@ def resumed_settings(manifest: Manifest, now: CrawlSettings) -> CrawlSettings:
     """A resumed crawl keeps what decides about URLs, and takes the rest from this run."""
     kept = settings_of(manifest)
     return replace(now, **{name: getattr(kept, name) for name in KEPT})
+
+
+def join_others(settings: CrawlSettings, store: CrawlStore, clock: TimeSource) -> Leases | None:
+    """Join the crawls that share a memory of hosts; None: this crawl uses none.
+
+    Raises:
+        StoreError: the memory is damaged, of another version, or cannot be written.
+    """
+    from mannerly.hosts import host_memory_location, open_host_memory  # slow to import
+    from mannerly.hosts.leases import Leases
+
+    chosen = settings.memory or os.environ.get("MANNERLY_MEMORY")
+    if chosen is None and is_in_server(store.location):
+        chosen = store.location.partition("#")[0]  # one budget for all crawls of a server
+    location = host_memory_location(chosen, os.environ)
+    if location is None or not settings.politeness.enabled:
+        return None
+    return Leases(
+        open_host_memory(location),
+        crawl=store.manifest.id,
+        name=name_of(store.location),
+        worker=worker_id(os.getpid()),
+        now=Now(clock.now(), clock.wall()),
+        clock=clock.now,
+    )

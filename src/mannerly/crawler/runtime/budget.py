@@ -6,8 +6,9 @@ The engine of each process asks its own `PageBudget`, which never waits:
     settle(m)    m of them were started
     give_back    a page that has to be asked for again was not fetched yet
 
-With one process that has the whole limit. With several, the supervisor has the `SharedBudget` and
-grants pages to the budgets of its workers in chunks, over the same channels as everything else:
+A single process has the whole limit. Others are granted pages in chunks, by the store of a crawl
+that several runs share (`FleetMember`), or by their supervisor. That has the `SharedBudget`, and
+grants pages over the same channels as everything else:
 
     worker → supervisor    ask          it has (nearly) none left
                            returned n   unused pages, because they were recalled
@@ -43,8 +44,8 @@ LOW = CHUNK // 2  # ask before the last page is used: a grant takes a turn of th
 class PageBudget:
     """The pages that one process may still start.
 
-    A single process has all of `limit`. A worker begins with none (`limit` 0), asks its supervisor
-    for more with `ask`, and takes over what is `granted`.
+    A single process has all of `limit`. Another one begins with none (`limit` 0), asks for more
+    with `ask`, and takes over what is `granted`.
     """
 
     def __init__(self, limit: int | None, ask: Callable[[], None] | None = None) -> None:
@@ -52,6 +53,7 @@ class PageBudget:
         self._left = _number(limit)
         self._ask = ask
         self._has_asked = False
+        self._is_refused = ask is None  # no more can be granted
 
     def take(self, wanted: int) -> int:
         """Return how many of `wanted` pages may be started; `settle` follows."""
@@ -72,17 +74,20 @@ class PageBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Return whether nothing is left here; a supervisor may have more."""
-        return self._left <= 0
+        """Return whether nothing is left, here or where pages are granted."""
+        return self._left <= 0 and self._is_refused
 
     def set_limit(self, limit: int | None) -> None:
-        """Change the limit of this run, for a single process."""
-        self._left = _number(limit) - self.used
+        """Change the limit of this run; where pages are granted there may be more now."""
+        if self._ask is None:
+            self._left = _number(limit) - self.used
+        else:
+            self._ask()
 
     def granted(self, pages: int) -> None:
-        """Take over what the supervisor has granted."""
+        """Take over what was granted; 0: there is nothing more at present."""
         self._left += pages
-        self._has_asked = False
+        self._has_asked = self._is_refused = pages == 0
 
     def recalled(self) -> int:
         """Give everything unused back, between two turns of the loop; return how much that is."""

@@ -118,11 +118,11 @@ class Signals(StopSwitch):
             number = getattr(signal, name, None)
             if number is not None and not self._is_ignored_hangup(number):
                 self._previous[number] = signal.signal(number, self._note)
-        self._waker, rung = socket.socketpair()
-        self._waker.setblocking(False)
-        self._wakeup = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        self._wakeup_socket, woken = socket.socketpair()
+        self._wakeup_socket.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._wakeup_socket.fileno(), warn_on_full_buffer=False)
         with suppress(RuntimeError):  # there is no memory for a thread
-            threading.Thread(target=self._guard, args=(rung,), name="signals", daemon=True).start()
+            threading.Thread(target=self._guard, args=(woken,), name="signals", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,7 +130,7 @@ class Signals(StopSwitch):
         if not self._previous:
             return
         signal.set_wakeup_fd(self._wakeup)
-        self._waker.close()
+        self._wakeup_socket.close()
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
@@ -143,12 +143,12 @@ class Signals(StopSwitch):
             self.ending = Ending.TERMINATED
         self.stop(at_once=self.wants_end)
 
-    def _guard(self, rung: socket.socket) -> None:
+    def _guard(self, woken: socket.socket) -> None:
         """Count signals; after the second, end the process if the run does not end itself."""
         heard: list[int] = []
-        with rung:
+        with woken:
             while len(heard) < 2:
-                numbers = rung.recv(16)
+                numbers = woken.recv(16)
                 if not numbers:
                     return
                 known = [number for number in numbers if number in self._previous]
@@ -179,7 +179,7 @@ def require(store: CrawlStore) -> None:
 class ErrorRate:
     """The share of requests that fail: without an answer, or with a status of 500 or more.
 
-    It is that of the last `SAMPLE` requests, or of a few more: totals are looked at four times a
+    It is that of the last `SAMPLE` requests, or of a few more: totals are compared four times a
     second. A breaker that opens makes requests rare, so a fixed span of time would show nothing.
     """
 
@@ -245,11 +245,11 @@ class RunLimits:
                     self._budget.set_limit(None if value is None else int(value))
 
     def check(self, stats: Stats) -> None:
-        """Check the totals: four times a second."""
+        """Compare the totals with the limits: four times a second."""
         self._errors.check(stats)
 
-    def ending(self, elapsed_s: float, *, is_spent: bool) -> Ending | None:
-        """Return why the run has to end; None: it goes on. `is_spent`: --max-urls is reached."""
+    def ending(self, elapsed_s: float) -> Ending | None:
+        """Return why the run has to end before its work does; None: it goes on."""
         if self._interrupts.wants_end:
             return self._interrupts.ending
         if self._is_stopped:
@@ -258,7 +258,7 @@ class RunLimits:
             return Ending.ERROR_RATE
         if self._duration_s is not None and elapsed_s >= self._duration_s:
             return Ending.DURATION
-        return Ending.MAX_URLS if is_spent else None
+        return None
 
 
 class Draining:

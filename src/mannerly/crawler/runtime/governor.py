@@ -36,12 +36,13 @@ FEWEST = 16  # a turn with 16 answers is long only if a page takes 6 ms; fewer w
 
 
 class Governor:
-    """Limits the number of requests under way in this process."""
+    """Limits the number of requests under way in this process; `is_on`: to fewer than `most`."""
 
-    __slots__ = ("_by_commits", "_by_turns", "_changed_at", "most")
+    __slots__ = ("_by_commits", "_by_turns", "_changed_at", "_is_on", "most")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, is_on: bool = True) -> None:
         self.most = most
+        self._is_on = is_on
         self._by_commits = most
         self._by_turns = min(most, FIRST)
         self._changed_at: Instant = float("-inf")
@@ -57,6 +58,8 @@ class Governor:
     @property
     def total(self) -> int:
         """Return how many requests may be under way: the smallest of the limits."""
+        if not self._is_on:
+            return self.most
         return min(self.most, self._by_commits, self._by_turns)
 
     def committed(self, took_s: float, now: Instant) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.page.parsed import ParseFailed
 
-from .heap import return_freed_memory
+from .machine import return_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import StoreError
 
+    from .agreement import WorkProgress
+    from .coordinator import Membership
     from .delivery import Delivered
     from .event_batches import EventBatch
-    from .membership import Membership
 
 OUT_OF_MEMORY = 71  # the exit status of a worker that ended for lack of memory
 
@@ -31,7 +32,7 @@ class Start(NamedTuple):
     delivers: bool  # send every page to the supervisor, and settle it when it is acknowledged
     worker: int  # the number of this process in the run
     watched: Watched
-    member: Membership | None = None  # the worker takes and releases shards while it runs
+    membership: Membership | None = None  # it takes and releases shards while it runs
 
 
 class Round(NamedTuple):
@@ -82,15 +83,9 @@ class Report(NamedTuple):
 
     stats: Stats
     round: int  # the number of the latest Round; -1: none yet
-    is_idle: bool  # nothing to do, and nothing in its inboxes
-    in_flight: int
-    received: int  # links from other shards, since the worker began
+    progress: WorkProgress
     used: int  # pages started, since the worker began
-    news: EventBatch | None = None  # since the report before
-    is_spent: bool = False  # --max-urls of a crawl that several runs share is reached
-    has_only_unreachable: bool = (
-        False  # only hosts are left that would be given up before they are due
-    )
+    events: EventBatch | None = None  # since the report before
 
 
 class Ask(NamedTuple):

@@ -22,9 +22,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .heap import return_freed_memory
 from .helper_process import IDLE_S
 from .helpers import HelperThread, Piece, Role
+from .machine import return_freed_memory
 from .waking import WakingQueue
 
 if TYPE_CHECKING:

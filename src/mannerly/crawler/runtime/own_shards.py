@@ -7,18 +7,22 @@ results are dropped when they come back (`is_stale`), and the shard is not taken
 
 from __future__ import annotations
 
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from .held import Unwritten
+from .body_accounting import Unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mannerly.crawler.host.inflight import InFlight
+    from mannerly.crawler.model import Now
     from mannerly.crawler.shard.shard import Shard
     from mannerly.politeness.model import Instant
 
+COMMIT_PAGES = 256  # of one shard, that do not wait for the others
+DRY_SHARE = 0.15  # of the shards with a batch: more that wait for a commit get it early
 FAIR = 128  # requests (and uncommitted pages, if they count) of one of many shards
 
 
@@ -60,6 +64,57 @@ class OwnShards:
         self.by_number[shard.number] = shard
         self.has_room[shard.number] = True
         self.unwritten.add(shard)
+
+    @property
+    def unsettled(self) -> int:
+        """Return how many requests have no result: sent, being parsed, or not acknowledged."""
+        return sum([shard.flights.unsettled for shard in self.all])
+
+    @property
+    def delivered(self) -> int:
+        """Return how many pages the program that iterates over the crawl has not acknowledged."""
+        return sum([shard.flights.delivered for shard in self.all])
+
+    @property
+    def has_batch(self) -> bool:
+        """Return whether anything waits for a commit."""
+        return any(shard.left.has_batch for shard in self.all)
+
+    @property
+    def to_commit_now(self) -> list[Shard]:
+        """Return the shards that should not wait.
+
+        A host asked for a pause, which the next run would not know after a crash now; or a batch is
+        large.
+        """
+        return [
+            shard
+            for shard in self.all
+            if shard.left.is_urgent or shard.left.uncommitted >= COMMIT_PAGES
+        ]
+
+    def next_due(self, now: Now) -> Instant:
+        """Return when the next request can be started, if requests may be; infinite: none can."""
+        until = inf
+        for shard in self.all:
+            if self.has_room[shard.number] and now.mono < shard.store.sure_until:
+                due = shard.next_due(now)
+                if due is not None and due < until:
+                    until = due
+        return until
+
+    def await_commit(self, now: Now, commit_at: Instant, *, may_start: bool) -> bool:
+        """Return whether many shards with a batch have nothing to do before its commit.
+
+        One has something to do if a request is under way or can be started before.
+        """
+        having = dry = 0
+        for shard in self.all:
+            if shard.left.has_batch:
+                due = shard.next_due(now) if may_start else None
+                having += 1
+                dry += shard.flights.unsettled == 0 and (due is None or due >= commit_at)
+        return dry > having * DRY_SHARE
 
     def release(self, number: int) -> None:
         """Start no request in a shard any more: it leaves."""

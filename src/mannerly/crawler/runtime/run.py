@@ -19,7 +19,9 @@ from mannerly.crawler.events import Watched
 from mannerly.crawler.inspection.status import totals
 from mannerly.politeness.clock import MonotonicClock
 
+from .agreement import Agreement
 from .budget import PageBudget
+from .coordinator import coordinator_of
 from .ending import WATCH_S, Draining, Ending, RunLimits, StopSwitch
 from .waking import Waker
 
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.politeness.model import Instant
 
-    from .delivery import Delivered, PageQueue
+    from .coordinator import Membership
+    from .delivery import PageQueue
     from .event_batches import EventBatch
-    from .membership import Membership
     from .worker import Worker
 
 
@@ -55,7 +57,7 @@ class Run:
     # Gets the events that are worth a log line, with every report; `watched` says which.
     hear: Callable[[EventBatch], None] | None = None
     watched: Watched = Watched.NO
-    member: Membership | None = None  # the place of this run in a crawl that several runs share
+    membership: Membership | None = None  # the place of this run in a crawl that several runs share
     last_order: int = 0  # a Stop up to this control record is from before the run
 
     def show(self, stats: Stats, elapsed_s: float) -> None:
@@ -81,10 +83,10 @@ def run(this: Run) -> tuple[Ending, Stats]:
         StoreError: another run has the crawl, or its state cannot be used.
     """
     again = _again(this)
-    if this.member is None:
+    if this.membership is None:
         this.store.hold()
     elif this.store.fleet is not None and this.settings.processes == 1:
-        this.store.fleet.join(this.member.data_dir, this.member.segments)
+        this.store.fleet.join(this.membership.data_dir, this.membership.segments)
     processes = min(this.settings.processes, this.store.manifest.shards)
     this = replace(this, settings=replace(this.settings, processes=processes))
     if again is not None:
@@ -113,7 +115,7 @@ def _again(this: Run) -> RetryUrls | None:
     total = totals(this.store)
     if not any(total.values()):  # another member has just created it
         return None
-    if this.member is not None and (total["pending"] or this.store.is_running()):
+    if this.membership is not None and (total["pending"] or this.store.is_running()):
         return None
     if not total["fetched"]:
         return RetryUrls(skipped="robots")
@@ -140,9 +142,8 @@ def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
     began = next_watch = clock.now()
     ending: Ending | None = None
     draining: Draining | None = None
-    deliver = None if pages is None else pages.put
-    worker, budget = _worker(this, deliver)
-    limits = RunLimits(this, budget)
+    worker, agreement = _worker(this), Agreement(rounds=1)
+    limits = RunLimits(this, worker.coordinator.budget)
     if pages is not None:
         pages.route = lambda page: worker.acknowledge([page.token])
     engine = worker.engine
@@ -156,8 +157,7 @@ def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
             if now < next_watch and engine.in_flight and not interrupts.wants_end:
                 continue
             if ending is None:
-                is_spent = budget.is_spent and engine.in_flight == 0
-                ending = limits.ending(now - began, is_spent=is_spent)
+                ending = limits.ending(now - began)
                 if ending is not None:
                     engine.is_draining = True
                     draining = Draining(ending, settings, now)
@@ -171,10 +171,10 @@ def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
                 this.show(stats, now - began)
             if draining is not None and draining.is_over(now, interrupts):
                 break
-            if ending is None and worker.is_idle:
-                ending = Ending.FINISHED
-            elif ending is None and not engine.in_flight and worker.has_only_unreachable:
-                engine.give_up_unreachable()
+            if ending is None:
+                ending = agreement.ask([worker.progress])
+                if ending is None and agreement.gives_up:
+                    engine.give_up_unreachable()
     except BaseException:
         worker.abandon()
         raise
@@ -184,41 +184,25 @@ def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
     return ending, engine.stats()
 
 
-def _worker(
-    this: Run, deliver: Callable[[list[Delivered]], None] | None
-) -> tuple[Worker, PageBudget]:
-    """Return the worker of this process, and its budget of pages."""
-    store, settings = this.store, this.settings
-    if this.member is not None:
-        from .fleet_worker import FleetWorker
-
-        member = FleetWorker(
-            store,
-            settings,
-            patience_s=this.member.store_patience_s,
-            deliver=deliver,
-            watched=this.watched,
-        )
-        return member, member.budget
+def _worker(this: Run) -> Worker:
+    """Return the worker of this process."""
     from .worker import Worker
 
-    budget = PageBudget(settings.max_urls)
-    numbers = list(range(store.manifest.shards))
-    worker = Worker(
+    store, settings = this.store, this.settings
+    shards, budget = range(store.manifest.shards), PageBudget(settings.max_urls)
+    return Worker(
         store,
         settings,
-        numbers,
-        budget,
-        is_resumed=this.is_resumed,
-        deliver=deliver,
+        coordinator_of(store, this.membership, shards, budget),
+        is_resumed=this.is_resumed or this.membership is not None,
+        deliver=None if this.pages is None else this.pages.put,
         watched=this.watched,
     )
-    return worker, budget
 
 
 def _tell(this: Run, worker: Worker) -> None:
-    if this.hear is not None and worker.news is not None:
-        this.hear(worker.news.take())
+    if this.hear is not None and worker.events is not None:
+        this.hear(worker.events.take())
 
 
 def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:

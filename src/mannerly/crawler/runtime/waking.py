@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Waker:
-    """Wakes a loop that sleeps on descriptors. It has no lock: a signal handler may call `wake`."""
+    """Wakes a loop that sleeps on descriptors. It has no lock, so a signal handler may call it."""
 
     def __init__(self) -> None:
         self._sender, self._receiver = socket.socketpair()
@@ -22,12 +22,12 @@ class Waker:
         self._receiver.setblocking(False)
 
     def fileno(self) -> int:
-        """Return the descriptor, readable after `wake`."""
+        """Return the descriptor, readable from `wake` to `clear`."""
         return self._receiver.fileno()
 
     def wake(self) -> None:
         """Wake the loop. Any thread may call this; after `close` it does nothing."""
-        with suppress(OSError):  # it is full, so it is awake; or closed
+        with suppress(OSError):  # it is full, so the loop is awake already; or closed
             self._sender.send(b"!")
 
     def clear(self) -> None:
@@ -52,14 +52,9 @@ class WakingQueue(Generic[T]):
     def __init__(self) -> None:
         self._items: list[T] = []
         self._lock = threading.Lock()
-        self._sender, self._receiver = socket.socketpair()
-        self._sender.setblocking(False)
-        self._receiver.setblocking(False)
+        self._waker = Waker()
+        self.fileno = self._waker.fileno  # readable while there are items
         self._is_closed = False
-
-    def fileno(self) -> int:
-        """Return the descriptor, readable while there are items."""
-        return self._receiver.fileno()
 
     def put(self, items: Iterable[T]) -> None:
         """Add items, and wake the loop. Any thread may call this; after `close` it does nothing."""
@@ -69,7 +64,7 @@ class WakingQueue(Generic[T]):
             was_empty = not self._items
             self._items.extend(items)
             if was_empty and self._items:
-                self._sender.send(b"!")
+                self._waker.wake()
 
     def take(self) -> list[T]:
         """Return all items, without waiting."""
@@ -77,12 +72,11 @@ class WakingQueue(Generic[T]):
             return []
         with self._lock:
             items, self._items = self._items, []
-            self._receiver.recv(1)
+            self._waker.clear()
         return items
 
     def close(self) -> None:
         """Close the descriptors; closing twice is harmless."""
         with self._lock:
             self._is_closed = True
-            self._sender.close()
-            self._receiver.close()
+            self._waker.close()

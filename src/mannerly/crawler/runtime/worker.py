@@ -1,11 +1,12 @@
 """A worker: an engine with everything that it needs, for some shards of a crawl.
 
 A crawl with one process has one worker, in this process (`run`). With more, each worker is a child
-process (`worker_process`), started by the supervisor.
+process (`worker_process`), started by the supervisor. Which shards and pages it has, and when all
+is finished, is up to its `Coordinator`.
 
-Control records are read four times a second. The worker acts on those about the whole crawl (pause
-and the number of requests in flight) and passes those about URLs and hosts to its shards. Those
-that end the run are read by `RunLimits`.
+The worker acts on control records about the whole crawl (pause and the number of requests in
+flight) and passes those about URLs and hosts to its shards. Those that end the run are read by
+`RunLimits`.
 """
 
 from __future__ import annotations
@@ -30,24 +31,27 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.poller import max_sockets
 from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.model import Now
-from mannerly.crawler.store.base import Heartbeat, StoreError, StoreFull
+from mannerly.crawler.store.base import Heartbeat, StoreError
+from mannerly.crawler.store.exchange import OneByOne
+from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.fleet_times import ROBOTS_S
 from mannerly.crawler.web.seeds import moved_seeds
+from mannerly.hosts.base import said_of
 from mannerly.politeness.clock import MonotonicClock
 
-from .beginning import extracting, fetch_settings, rules_of
+from .agreement import WorkProgress
+from .beginning import extracting, fetch_settings, join_others, rules_of
 from .delivery import Delivery
-from .descriptors import room
-from .ending import WATCH_S, require
 from .engine import Engine
 from .event_batches import EventCollector
-from .messages import machine, worker_id
-from .neighbours import in_use, join_others
+from .machine import room
+from .messages import machine
 from .offload import Offload, code_role
 from .opening import ShardOpener, ShardParts, catch_up
 from .order_book import OrderBook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import Control
@@ -59,41 +63,36 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.politeness.model import Instant
 
-    from .budget import PageBudget
+    from .coordinator import Coordinator
     from .delivery import Delivered
     from .engine import Clock
 
 HEADROOM = 256  # descriptors for everything but pages: the store, connections kept alive
-HEARTBEAT_S = 1.0  # between two signs of life in the store
-CHECK_S = 2.0  # between two checks that the crawl is still there: open files outlive theirs
-HEARTBEAT_FAILURES = 5  # in a row that are tolerated: the crawl matters more than the heartbeat
 LONG_WAIT_S = 5.0  # without a request that is due; a shorter wait is not worth a word
 
 
 class Worker:
-    """An engine for some shards, their stores, and the worker's heartbeat."""
-
-    orders_s = WATCH_S  # between two polls for control records
+    """An engine for some shards, their stores, and who coordinates them with other processes."""
 
     def __init__(
         self,
         store: CrawlStore,
         settings: CrawlSettings,
-        numbers: list[int],
-        budget: PageBudget,
+        coordinator: Coordinator,
         *,
         is_resumed: bool,
         deliver: Callable[[list[Delivered]], None] | None = None,
         number: int = 0,
         watched: Watched = Watched.NO,
     ) -> None:
-        self._clock = clock = self._make_clock()
+        self.clock = clock = self._make_clock()
         # First, because a memory that cannot be used must not leave sockets behind.
         self._leases = join_others(settings, store, clock)
-        self._store = store
-        self._settings = settings
+        self.store = store
+        self.settings = settings
+        self.coordinator = coordinator
         manifest = store.manifest
-        self._room = room(len(numbers))
+        self._room = room(len(coordinator.first))
         concurrency = self._share(settings.concurrency)
         self._rules = rules_of(settings, manifest)
         memory = BodyMemory(settings.memory_limit // settings.processes)
@@ -111,17 +110,17 @@ class Worker:
         if deliver is not None:
             self._delivery = Delivery(deliver, self._acknowledged, number)
             self._fetcher.watch(self._delivery.descriptor)
-        self._events = events = Events()
-        self.news = EventCollector(events, watched) if watched is not Watched.NO else None
+        self.emit = (events := Events()).emit
+        self.events = EventCollector(events, watched) if watched is not Watched.NO else None
         common = ShardParts(
             self._rules, events, self._offload, self._delivery, self._extract, watched, self._leases
         )
-        self._opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
+        self.opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
         self.engine = Engine(
             self._fetcher,
             (),
             clock,
-            budget,
+            coordinator.budget,
             concurrency=concurrency,
             governed=settings.governor,
             rhythm=None if store.fleet is None else store.fleet.rhythm,
@@ -131,15 +130,15 @@ class Worker:
             events=events,
             memory=memory,
             leases=self._leases,
-            fleet=store.fleet,
+            exchange=store.fleet or OneByOne(manifest.shards),
         )
         self._is_paused = self._is_held = False
         self.orders = OrderBook(store)
         now = clock.now()
-        self._next_orders = self._next_heartbeat = self._next_check = now
-        self._failed_heartbeats = 0
+        self._next_orders = self._next_robots = now
+        coordinator.join(self)
         try:
-            self._begin(numbers, is_resumed=is_resumed)
+            self._begin(coordinator.first, is_resumed=is_resumed)
         except BaseException:
             self.abandon()
             raise
@@ -150,66 +149,60 @@ class Worker:
         return MonotonicClock()
 
     def _make_fetcher(self, concurrency: int, memory: BodyMemory) -> Fetcher:
-        seeds = self._store.manifest.seeds
-        chosen = fetch_settings(self._settings, seeds, self._connections(concurrency))
+        seeds = self.store.manifest.seeds
+        chosen = fetch_settings(self.settings, seeds, self._connections(concurrency))
         return CurlFetcher(self._guard, chosen, memory)
 
-    def _begin(self, numbers: list[int], *, is_resumed: bool) -> None:
+    def _begin(self, numbers: Sequence[int], *, is_resumed: bool) -> None:
         """Open the first shards."""
-        stores = [self._opener.claim(number) for number in numbers]
+        stores = [self.opener.claim(number) for number in numbers]
         if is_resumed:
             for each in stores:
-                self._rules.widen(*moved_seeds(each.find, self._store.manifest.seeds))
+                self._rules.widen(*moved_seeds(each.find, self.store.manifest.seeds))
         for number, each in zip(numbers, stores, strict=True):
-            self._take(number, each)
+            self.take(number, each)
         self.engine.commit()
-        self.poll(self._clock.now())
+        self.poll(self.clock.now())
 
-    def _take(self, number: int, store: ShardStore) -> None:
+    def take(self, number: int, store: ShardStore) -> None:
         """Work on a shard that was claimed."""
         now = self._now()
         self._acknowledged[number] = store.acknowledged
-        shard = self._opener.make(number, store, now)
+        shard = self.opener.make(number, store, now)
         self.engine.add(shard)
-        self._opener.say_mended([shard])
+        self.opener.say_mended([shard])
         catch_up(shard, self.orders.past, now)
 
     @property
-    def is_idle(self) -> bool:
-        """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
-        return self.engine.is_idle and self._has_no_news
+    def progress(self) -> WorkProgress:
+        """Return how far this process is."""
+        in_flight, is_idle = self.engine.in_flight, self.coordinator.is_finished
+        has_only_unreachable = (
+            not is_idle and in_flight == 0 and self.coordinator.has_only_unreachable
+        )
+        received = sum(shard.received for shard in self._shards)
+        is_spent = self.coordinator.budget.is_spent
+        return WorkProgress(is_idle, has_only_unreachable, in_flight, received, is_spent)
 
     @property
-    def has_only_unreachable(self) -> bool:
-        """Return the same of a worker that has nothing but hosts which would be given up first."""
-        return self.engine.has_only_unreachable and self._has_no_news
-
-    @property
-    def _has_no_news(self) -> bool:
-        unread = any(self._store.unread(each) for each in self._numbers)
-        return not unread and not self.orders.has_news  # they may add seeds
+    def is_quiet(self) -> bool:
+        """Return whether this process has nothing to do but wait for unreachable hosts."""
+        engine = self.engine
+        return engine.in_flight == 0 and (engine.is_idle or engine.has_only_unreachable)
 
     @property
     def _shards(self) -> list[Shard]:
         return self.engine.shards.all
 
-    @property
-    def _numbers(self) -> list[int]:
-        return sorted(self.engine.shards.by_number)
-
     def _now(self) -> Now:
-        return Now(self._clock.now(), self._clock.wall())
-
-    @property
-    def received(self) -> int:
-        """Return how many links came in from other shards so far."""
-        return sum(shard.received for shard in self._shards)
+        return Now(self.clock.now(), self.clock.wall())
 
     def stats(self) -> Stats:
         """Return the totals of this process, and whether it is paused."""
         stats = self.engine.stats()
         stats.is_paused = self._is_paused
         stats.trouble = stats.trouble or self.orders.trouble
+        self.coordinator.describe(stats)
         return stats
 
     def watch(self, descriptor: int) -> None:
@@ -227,29 +220,34 @@ class Worker:
         self._apply_pause()
 
     def poll(self, now: Instant) -> None:
-        """Act on new control records, send the heartbeat, check the crawl, each when it is due.
+        """Do everything that is due, beside the engine.
 
         Raises:
-            StoreError: the crawl's directory was removed.
+            StoreError: the crawl is not there any more.
+            StoreAway: the store has been away for too long.
         """
-        if self._leases is not None:
-            self._leases.tick(Now(now, self._clock.wall()))
-        if now >= self._next_orders:
-            self._read_orders(now)
-        if now >= self._next_heartbeat:
-            self._next_heartbeat = now + HEARTBEAT_S
-            self._renew()
-            self._take_robots(Now(now, self._clock.wall()))
-            self._opener.say_mended(self._shards)
-        if now >= self._next_check:
-            self._next_check = now + CHECK_S
-            require(self._store)
+        coordinator = self.coordinator
+        try:
+            coordinator.keep(now)
+            if self.engine.away is not None:
+                return
+            if self._leases is not None:
+                self._leases.tick(self._now())
+            if now >= self._next_orders:
+                self._next_orders = now + coordinator.orders_s
+                self._read_orders(now)
+            if now >= self._next_robots:
+                self._next_robots = now + ROBOTS_S
+                self._take_robots(self._now())
+                self.opener.say_mended(self._shards)
+            coordinator.share(now)
+        except StoreAway as error:
+            coordinator.store_away(error)
 
     def _read_orders(self, now: Instant) -> None:
-        self._next_orders = now + self.orders_s
         for number, order in self.orders.news():
-            self._act(number, order, Now(now, self._clock.wall()))
-        if self._store.manifest.shards > 1:
+            self._act(number, order, Now(now, self.clock.wall()))
+        if self.store.manifest.shards > 1:
             self._tell_others(now)
 
     def close(self, *, with_process: bool = False) -> None:
@@ -259,10 +257,13 @@ class Worker:
         would wait for names that are still being looked up.
         """
         try:
+            self.coordinator.leave()
             self.engine.stop()
-            self._opener.say_mended(self._shards)
+            self.opener.say_mended(self._shards)
             if self._leases is not None:
-                self._leases.close(Now(self._clock.now(), self._clock.wall()))
+                self._leases.close(self._now())
+        except StoreAway:
+            pass  # what was not committed is still queued
         finally:
             self.abandon(with_process=with_process)
 
@@ -289,7 +290,7 @@ class Worker:
                 self._is_paused = isinstance(order, Pause)
                 self._apply_pause()
             case SetOption(name="concurrency", value=value):
-                wanted = self._settings.concurrency if value is None else int(value)
+                wanted = self.settings.concurrency if value is None else int(value)
                 concurrency = self._share(wanted)
                 self._fetcher.set_max_connections(self._connections(concurrency))
                 self.engine.set_concurrency(concurrency)
@@ -315,8 +316,8 @@ class Worker:
     def _take_robots(self, now: Now) -> None:
         """Take over the robots.txt that other shards have fetched for shards of this worker."""
         asked = {each: shard for shard in self._shards for each in shard.awaited_origins}
-        for number in range(self._store.manifest.shards) if asked else ():
-            with suppress(StoreError), self._store.read(number) as reader:
+        for number in range(self.store.manifest.shards) if asked else ():
+            with suppress(StoreError), self.store.read(number) as reader:
                 for origin, shard in asked.items():
                     record = reader.robots(origin)
                     if record is not None and record.expires_at > now.wall:
@@ -324,7 +325,7 @@ class Worker:
 
     def _open_network(self, seeds: Iterable[str]) -> None:
         """Let seeds be contacted that are private, or have a port of their own."""
-        if self._settings.seeds_open_network:
+        if self.settings.seeds_open_network:
             self._guard.add_seeds(seeds)
 
     def _include_moved(self, seeds: Iterable[str]) -> None:
@@ -339,39 +340,26 @@ class Worker:
 
     def _share(self, concurrency: int) -> int:
         """Return this process's part of the requests in flight."""
-        share = max(1, concurrency // self._settings.processes)
+        share = max(1, concurrency // self.settings.processes)
         return min(share, max_sockets(), self._room.requests)
 
     def _connections(self, concurrency: int) -> int:
         """Return how many connections may be open, kept alive ones included."""
         return min(concurrency + HEADROOM, self._room.connections)
 
-    def _renew(self) -> None:
+    def heartbeat(self) -> Heartbeat:
+        """Return what the store shows of this process."""
         stats = self.stats()
-        try:
-            self._store.renew(self._heartbeat(stats))
-            self._failed_heartbeats = 0
-        except StoreFull:
-            pass  # the engine waits for room and reports that
-        except StoreError:
-            self._failed_heartbeats += 1
-            if self._failed_heartbeats >= HEARTBEAT_FAILURES:
-                raise
-
-    def _heartbeat(self, stats: Stats) -> Heartbeat:
         return Heartbeat(
-            self._id,
+            self.coordinator.id,
             machine(),
             os.getpid(),
-            self._numbers,
+            sorted(self.engine.shards.by_number),
             stats.pages,
-            self._clock.wall(),
+            self.clock.wall(),
             self._waits_for(stats),
+            is_quiet=self.is_quiet,
         )
-
-    @property
-    def _id(self) -> str:
-        return worker_id(os.getpid())
 
     def _waits_for(self, stats: Stats) -> str | None:
         """Return why this worker makes no progress, if it knows."""
@@ -380,10 +368,10 @@ class Worker:
         if stats.trouble is not None:
             return stats.trouble
         if self.engine.waits_for_program:
-            ready = self.engine.undelivered
+            ready = self.engine.shards.delivered
             return f"waiting for the program that reads the pages: {ready} ready"
         if stats.waits.states[HostStatus.SHARED] and not stats.waits.fetching:
-            return in_use(stats)
+            return _used_by_others(stats)
         next_in_s = stats.waits.next_in_s
         if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
             hosts = f"{stats.hosts:,} hosts" if stats.hosts != 1 else "1 host"
@@ -391,8 +379,16 @@ class Worker:
                 f"no request is due for {next_in_s:.0f} s: {hosts} with a pause, a slow pace or a "
                 "robots.txt that is asked for again"
             )
-        return None
+        return stats.idle_reason if stats.is_left_to_others else None
 
     def _retire(self) -> None:
         with suppress(StoreError):  # the heartbeat expires by itself
-            self._store.retire(self._id)
+            self.store.retire(self.coordinator.id)
+
+
+def _used_by_others(stats: Stats) -> str:
+    """Return who sends to the hosts that are left, as far as that is known."""
+    count = stats.waits.states[HostStatus.SHARED]
+    holders = {each.held_by for each in stats.host_views if each.held_by}
+    by = said_of(min(holders)) if len(holders) == 1 else "other crawls"
+    return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"

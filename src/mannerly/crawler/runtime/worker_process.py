@@ -16,7 +16,9 @@ from mannerly.crawler.store import open_crawl
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.clock import MonotonicClock
 
+from .agreement import WorkProgress
 from .budget import PageBudget
+from .coordinator import coordinator_of
 from .ending import WATCH_S
 from .engine import TICK_S
 from .messages import (
@@ -50,10 +52,10 @@ SILENCE_S = 2.0  # twice ALIVE_S, the longest time between two messages of a sup
 class _Conversation:
     """A worker's side of the channel to its supervisor."""
 
-    def __init__(self, worker: Worker, budget: PageBudget, channel: Channel) -> None:
+    def __init__(self, worker: Worker, channel: Channel) -> None:
         self._worker = worker
         self._engine = worker.engine
-        self._budget = budget
+        self._budget = worker.coordinator.budget
         self._channel = channel
         self._clock = MonotonicClock()
         self._heard_at = self._next_report = self._clock.now()
@@ -75,7 +77,7 @@ class _Conversation:
 
     def last_report(self) -> Report:
         """Return the report for the end of the process."""
-        return self._report(is_idle=False, has_only_unreachable=False, in_flight=0)
+        return self._report(WorkProgress())
 
     def _listen(self) -> None:
         now = self._clock.now()
@@ -104,66 +106,37 @@ class _Conversation:
                 self._worker.acknowledge(tokens)
 
     def _report_if_due(self, now: Instant) -> None:
-        is_idle, in_flight = self._worker.is_idle, self._engine.in_flight
-        if not is_idle and self._engine.is_idle:
+        progress = self._worker.progress
+        if not progress.is_idle and self._engine.is_idle:
             self._engine.hurry()  # there is something in an inbox, and nothing else to do
-        is_quiet = is_idle or (self._engine.is_draining and in_flight == 0)
+        is_quiet = progress.is_idle or (self._engine.is_draining and progress.in_flight == 0)
         if now < self._next_report and not is_quiet:
             return
         if self._channel.has_unsent:
             return  # the supervisor does not read: send the next report when it does
         self._next_report, self._is_asked = now + WATCH_S, False
-        has_only_unreachable = not is_idle and in_flight == 0 and self._worker.has_only_unreachable
-        self._channel.send(
-            self._report(
-                is_idle=is_idle, has_only_unreachable=has_only_unreachable, in_flight=in_flight
-            )
-        )
+        self._channel.send(self._report(progress))
 
-    def _report(self, *, is_idle: bool, has_only_unreachable: bool, in_flight: int) -> Report:
+    def _report(self, progress: WorkProgress) -> Report:
         worker = self._worker
-        news = None if worker.news is None else worker.news.take()
-        return Report(
-            worker.stats(),
-            self._round,
-            is_idle,
-            in_flight,
-            worker.received,
-            self._budget.used,
-            news,
-            has_only_unreachable=has_only_unreachable,
-            is_spent=self._budget.is_spent,
-        )
+        events = None if worker.events is None else worker.events.take()
+        return Report(worker.stats(), self._round, progress, self._budget.used, events)
 
 
-def _worker(store: CrawlStore, order: Start, channel: Channel) -> tuple[Worker, PageBudget]:
-    deliver = (lambda pages: channel.send(Pages(pages))) if order.delivers else None
-    if order.member is not None:
-        from .fleet_worker import FleetWorker
-
+def _worker(store: CrawlStore, order: Start, channel: Channel) -> Worker:
+    if order.membership is not None:
         assert store.fleet is not None, "only a crawl that can be shared has members"
-        store.fleet.join(order.member.data_dir, order.member.segments)
-        member = FleetWorker(
-            store,
-            order.settings,
-            patience_s=order.member.store_patience_s,
-            deliver=deliver,
-            number=order.worker,
-            watched=order.watched,
-        )
-        return member, member.budget
+        store.fleet.join(order.membership.data_dir, order.membership.segments)
     budget = PageBudget(0, ask=lambda: channel.send(Ask()))
-    worker = Worker(
+    return Worker(
         store,
         order.settings,
-        order.shards,
-        budget,
+        coordinator_of(store, order.membership, order.shards, budget),
         is_resumed=order.is_resumed,
-        deliver=deliver,
+        deliver=(lambda pages: channel.send(Pages(pages))) if order.delivers else None,
         number=order.worker,
         watched=order.watched,
     )
-    return worker, budget
 
 
 def main(channel: Channel) -> None:
@@ -182,8 +155,8 @@ def main(channel: Channel) -> None:
 
 
 def _work(store: CrawlStore, order: Start, channel: Channel) -> None:
-    worker, budget = _worker(store, order, channel)
-    conversation = _Conversation(worker, budget, channel)
+    worker = _worker(store, order, channel)
+    conversation = _Conversation(worker, channel)
     try:
         conversation.serve()
     except BaseException:

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from .interfaces import Consumer, PageReader
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
-RECEIVE = 2000  # links of other shards taken over per tick
 ADMIT = 10_000  # URLs of the waiting room let in per tick
 
 _SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
@@ -423,12 +422,10 @@ class Shard:
     def tick(self, now: Now, received: Committed | None = None) -> None:
         """Do what need not happen at once: links of other shards, given-up hosts, measurements.
 
-        `received`: links of other shards, if they were passed on already (`Fleet.pass_links`).
+        `received`: what other shards have queued here (`ShardStore.pass_links`).
         """
         for record in self.store.reminders():
             self.records.remind(self.given_up.recall(record.host, now), record, now)
-        if received is None and self.routes.leads_elsewhere:
-            received = self.store.pass_links(RECEIVE)
         if received is not None:
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)

@@ -45,14 +45,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from mannerly.database.errors import StoreAway as StoreAway  # noqa: PLC0414 - see `base`
 
 from .base import StoreError
+from .exchange import StoreExchange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mannerly.politeness.model import Instant
 
-    from .base import Batch, Committed, Heartbeat, ShardStore
+    from .base import Heartbeat
 
 
 class Rhythm(NamedTuple):
@@ -112,7 +113,7 @@ class CrawlGone(StoreError):  # noqa: N818 - a state of the server
     """The crawl is not in the store any more: it was wiped, or the server lost its data."""
 
 
-class Fleet(Protocol):
+class Fleet(StoreExchange, Protocol):
     """The members of a crawl and its shards, for one run."""
 
     member: str  # the name of this run among all runs on all machines; "" before `join`
@@ -143,30 +144,6 @@ class Fleet(Protocol):
 
         Raises:
             StoreAway: nothing was prolonged, as far as is known.
-        """
-
-    def commit(
-        self,
-        batches: Sequence[tuple[ShardStore, Batch]],
-        meanwhile: Callable[[], None] | None = None,
-    ) -> list[Committed | StoreError]:
-        """Commit batches of several shards of this process; they share a round trip.
-
-        Returns, for each, what `ShardStore.commit` returns or raises. Each batch is applied whole
-        or not at all, whatever becomes of the others. `meanwhile` is called, any number of times,
-        while the store works; it must use neither the store nor the batches.
-        """
-
-    def pass_links(
-        self,
-        stores: Sequence[ShardStore],
-        limit: int,
-        meanwhile: Callable[[], None] | None = None,
-    ) -> list[Committed | StoreError]:
-        """Do `ShardStore.pass_links` for several shards of this process; they share a round trip.
-
-        Returns, for each, what that returns or raises. After `StoreAway` nothing is lost: what was
-        taken over is returned the next time. `meanwhile`: as for `commit`.
         """
 
     def rest(self, shards: Sequence[int]) -> set[int]:

@@ -1,4 +1,4 @@
-"""One worker of a run, as its supervisor sees it: its process, its totals, its deaths.
+"""One worker process of a run, as its supervisor sees it: its totals and its deaths.
 
 A worker reports four times a second. One that gives no sign of life is named after `SILENT_S` and
 counts as stuck after `STUCK_S`; one that died is named for `NAMED_S`, and its deaths are forgotten
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.stats import Stats, Waits
 
+from .agreement import WorkProgress
 from .messages import OUT_OF_MEMORY, Report
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ STARTING_S = 120.0  # the same for one that is just opening its store
 NAMED_S = 10.0  # so long it is said that a worker died
 
 
-class Member:
-    """One worker process, and its predecessors with the same shards."""
+class WorkerProcess:
+    """One process with some shards, and its predecessors with the same shards."""
 
     child: Child
 
@@ -39,7 +40,7 @@ class Member:
         self.last_status = ""  # of the last one that died, in words
         self.heard_at: Instant = 0.0
         self.has_spoken = False  # it may take long to open a large store
-        self.worker = 0  # the number of its present process
+        self.number = 0  # the number of its present process
         self.is_alive = False
         self._past = Stats()  # totals of its predecessors
         self._died_pid = 0
@@ -53,9 +54,9 @@ class Member:
         total.add(self.report.stats)
         return total
 
-    def begin(self, child: Child, worker: int, now: Instant) -> None:
+    def begin(self, child: Child, number: int, now: Instant) -> None:
         """Continue with a new process; keep the totals of the one before."""
-        self.worker = worker
+        self.number = number
         self._past.add(_totals(self.report.stats))
         self.report = _nothing_yet()
         self.child = child
@@ -94,7 +95,7 @@ class Member:
 
 
 def _nothing_yet() -> Report:
-    return Report(Stats(), -1, is_idle=False, in_flight=0, received=0, used=0)
+    return Report(Stats(), -1, WorkProgress(), used=0)
 
 
 def _totals(stats: Stats) -> Stats:

@@ -1,9 +1,8 @@
-"""A worker of a crawl that several runs share: its shards come and go while it runs.
+"""A member of a crawl that several runs share: its shards come and go while it runs.
 
-Every poll, four times a second, does what is due, in this order:
+Every poll of its worker, four times a second, does what is due, in this order:
 
-    renew     every RENEW_S: prolong the claims; what was lost meanwhile is dropped
-    orders    every ORDERS_S: control records of the crawl
+    keep      every RENEW_S: prolong the claims; what was lost meanwhile is dropped
     pages     of --max-urls, in chunks
     balance   claim what has no owner, hand over what is more than this member's part (`balance`)
     rest      note which shards have nothing to do; find out whether the crawl is finished
@@ -16,8 +15,8 @@ StoreAway: nothing is lost, and the same command goes on.
 HAND_OVER_S at the latest, everything is committed and the shard released. The next owner waits for
 the gap of each host.
 
-**Unreachable** hosts, which would be given up before they are due, are waited for while one has
-other work: each says on its heartbeat that it has none (`Heartbeat.is_quiet`).
+**Unreachable hosts**, which would be given up before they are due, are waited for while any member
+has other work: each says in its heartbeat that it has none (`Heartbeat.is_quiet`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.events import ShardLost, Watched
+from mannerly.crawler.events import ShardLost
 from mannerly.crawler.store.base import StoreInUse
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import (
@@ -44,146 +43,107 @@ from mannerly.crawler.store.fleet_times import (
     REST_AGAIN_S,
     REST_S,
     RESTARTED_S,
-    ROBOTS_S,
     SILENT_S,
 )
 from mannerly.crawler.web.words import many
 
-from .balance import moves, quota
-from .fleet_budget import FleetBudget
-from .free_shards import FreeShards
-from .worker import Worker
+from .balance import FreeShards, moves, quota
+from .budget import CHUNK, FREELY, PageBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
-    from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
-    from mannerly.crawler.store.base import CrawlStore, Heartbeat
+    from mannerly.crawler.store.base import Heartbeat
+    from mannerly.crawler.store.fleet import Fleet
     from mannerly.politeness.model import Instant
 
-    from .delivery import Delivered
+    from .worker import Worker
 
 MANY = 100  # members: each inspection reads a heartbeat of each
 
 
-class FleetWorker(Worker):
-    """A member of a crawl that several runs share."""
+class FleetMember:
+    """The `Coordinator` of a process in a fleet: its shards and pages are those of the store."""
 
+    first: Sequence[int] = ()  # it claims shards once it knows the other members
     orders_s = ORDERS_S
+    has_only_unreachable = False  # it gives hosts up itself, after it has heard the other members
 
-    def __init__(
-        self,
-        store: CrawlStore,
-        settings: CrawlSettings,
-        *,
-        patience_s: float,
-        deliver: Callable[[list[Delivered]], None] | None = None,
-        number: int = 0,
-        watched: Watched = Watched.NO,
-    ) -> None:
-        assert store.fleet is not None
-        self._fleet = store.fleet
-        self.budget = FleetBudget(store.fleet)
+    def __init__(self, fleet: Fleet, patience_s: float) -> None:
+        self._fleet = fleet
         self._patience_s = patience_s
+        self.budget = PageBudget(0, ask=self._want_pages)
+        self.wants_pages = True
         self._next_renewal = self._next_balance = self._next_rest = self._rest_again = -inf
-        self._next_robots = self._moving_until = -inf
+        self._moving_until = -inf
         self._away_since: Instant | None = None
         self._leaving: dict[int, Instant] = {}  # shards that are released, and since when
-        self._free = FreeShards(store.fleet, store.manifest.shards)
         self._kept: dict[int, Instant] = {}  # shards beyond the quota, and since when
         self._refused: dict[int, Instant] = {}  # shards whose claims fail, and until when
         self._resting: set[int] = set()
         self._others = 0  # members that were heard lately
         self._quiet_since: Instant | None = None  # all members are, as far as is known
-        self._is_finished = self._is_ending = False
+        self.is_finished = False
         self.lost = 0  # shards that another member has taken over
-        super().__init__(
-            store,
-            settings,
-            [],
-            self.budget,
-            is_resumed=True,
-            deliver=deliver,
-            number=number,
-            watched=watched,
-        )
 
-    # ------------------------------------------------------------------ as `Worker`
+    def join(self, worker: Worker) -> None:
+        """Coordinate this worker from now on."""
+        self._worker = worker
+        self._engine = worker.engine
+        self._clock = worker.clock
+        self._shards = worker.store.manifest.shards
+        self._free = FreeShards(self._fleet, self._shards)
 
     @property
-    def is_idle(self) -> bool:
-        """Return whether the whole crawl is finished."""
-        return self._is_finished
+    def id(self) -> str:
+        """Return the name of this member."""
+        return self._fleet.member
 
-    @property
-    def has_only_unreachable(self) -> bool:
-        """Return False: this worker gives hosts up itself, after a check of the other members."""
-        return False
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Return whether the store is away."""
-        return self.engine.away is not None
-
-    def poll(self, now: Instant) -> None:
-        """Do everything that is due.
+    def keep(self, now: Instant) -> None:
+        """Renew the claims, and drop what was lost.
 
         Raises:
-            StoreAway: the store has been away for `patience_s`.
+            StoreAway: nothing was renewed.
             CrawlGone: the crawl is not in the store any more.
         """
         self._close_dropped()
-        try:
-            if now >= self._next_renewal:
-                self._renew_claims()
-            if self.is_cut_off:
-                return
-            if self._leases is not None:
-                self._leases.tick(self._now())
-            if now >= self._next_orders:
-                self._read_orders(now)
-            self.budget.poll(is_limited=self._is_limited)
-            if now >= self._next_balance:
-                self._next_balance = now + BALANCE_S
-                self._balance(now)
-            if now >= self._next_robots:
-                self._next_robots = now + ROBOTS_S
-                self._take_robots(self._now())
-            self._hand_over(now)
-            if now >= self._next_rest:
-                self._next_rest = now + REST_S
-                self._rest(now)
-        except StoreAway as error:
-            self._is_away(error)
+        if now >= self._next_renewal:
+            self._renew_claims()
 
-    def close(self, *, with_process: bool = False) -> None:
-        """Commit, and release everything."""
-        self._is_ending = True
-        try:
-            if not self.is_cut_off:
-                with suppress(StoreAway):
-                    self.budget.give_rest_back()
-            self.engine.stop()
-            if self._leases is not None:
-                self._leases.close(self._now())
-        except StoreAway:
-            pass  # what was not committed is still queued
-        finally:
-            self.abandon(with_process=with_process)
+    def share(self, now: Instant) -> None:
+        """Take and hand over pages and shards, and find out whether the crawl is finished.
 
-    def stats(self) -> Stats:
-        stats = super().stats()
-        if self.engine.away is not None:
-            stats.trouble = f"waiting for the store: {self.engine.away}"
+        Raises:
+            StoreAway: the store does not answer.
+        """
+        self._take_pages()
+        if now >= self._next_balance:
+            self._next_balance = now + BALANCE_S
+            self._balance(now)
+        self._hand_over(now)
+        if now >= self._next_rest:
+            self._next_rest = now + REST_S
+            self._rest(now)
+
+    def leave(self) -> None:
+        """Give back the pages that were not started."""
+        unused = self.budget.recalled()
+        if unused and not self._is_cut_off:
+            with suppress(StoreAway):
+                self._fleet.return_pages(unused)
+
+    def describe(self, stats: Stats) -> None:
+        """Add that the store is away, or why there is nothing to do here."""
+        if self._engine.away is not None:
+            stats.trouble = f"waiting for the store: {self._engine.away}"
         stats.idle_reason = self._idle_reason()
-        return stats
 
     def _idle_reason(self) -> str | None:
         """Return why there is nothing to fetch here, while the crawl is not finished."""
-        if self._is_finished or not self.engine.is_idle:
+        if self.is_finished or not self._engine.is_idle:
             return None
-        if len(self.engine.shards):
+        if len(self._engine.shards):
             return "all pages of its hosts are fetched; waiting for what other workers find"
         if self._refused:
             return f"waiting for shards: the server was restarted, {RESTARTED_S:.0f} s at most"
@@ -191,36 +151,54 @@ class FleetWorker(Worker):
             return f"waiting for shards: all are with {many(self._others, 'other worker')}"
         return "waiting for shards"
 
-    def _waits_for(self, stats: Stats) -> str | None:
-        return super()._waits_for(stats) or (stats.idle_reason if stats.is_left_to_others else None)
+    @property
+    def _is_cut_off(self) -> bool:
+        return self._engine.away is not None
+
+    # ------------------------------------------------------------------ pages
+
+    def _want_pages(self) -> None:
+        self.wants_pages = True
+
+    def _take_pages(self) -> None:
+        """Take pages from the crawl's limit, if some are wanted."""
+        if not self.wants_pages:
+            return
+        pages = self._fleet.take_pages(CHUNK if self._is_limited else FREELY)
+        self.wants_pages = pages == 0
+        self.budget.granted(pages)
 
     @property
-    def _id(self) -> str:
-        return self._fleet.member
-
-    def _heartbeat(self, stats: Stats) -> Heartbeat:
-        return super()._heartbeat(stats)._replace(is_quiet=self._is_quiet)
+    def _is_limited(self) -> bool:
+        return self._worker.settings.max_urls is not None or any(
+            getattr(order, "name", None) == "max_urls" for _, order in self._worker.orders.past
+        )
 
     # ------------------------------------------------------------------ leases
 
     def _renew_claims(self) -> None:
         now = self._clock.now()  # before the message is sent
         self._next_renewal = now + AGAIN_S
-        for number in self._fleet.renew(self._heartbeat(self.stats()), now=now):
+        for number in self._fleet.renew(self._worker.heartbeat(), now=now):
             self._lose(number)
         self._next_renewal = now + RENEW_S
         if (at := self._fleet.withheld_until) is not None:
             self._next_renewal = min(self._next_renewal, max(at, now + AGAIN_S))
         if self._away_since is not None and now - self._away_since > SILENT_S - RENEW_S:
-            # The heartbeats of the others are old, too: that does not mean that they are dead.
+            # The others were not heard, either: that does not mean that they are dead.
             self._next_balance = now + BACK_S
-        self._away_since = self.engine.away = None
-        if self.news is not None:  # they are read
-            self.engine.figures = self._fleet.figures()
+        self._away_since = self._engine.away = None
+        if self._worker.events is not None:  # they are read
+            self._engine.figures = self._fleet.figures()
 
-    def _is_away(self, error: StoreAway) -> None:
+    def store_away(self, error: StoreAway) -> None:
+        """Wait for the store.
+
+        Raises:
+            StoreAway: it has been away for `patience_s`.
+        """
         now = self._clock.now()
-        self.engine.away = error
+        self._engine.away = error
         if self._away_since is None:
             self._away_since = now
         self._next_renewal = min(self._next_renewal, now + AGAIN_S)
@@ -232,21 +210,21 @@ class FleetWorker(Worker):
 
     def _lose(self, number: int) -> None:
         """Forget a shard that has another owner."""
-        if number in self.engine.shards:
-            shard = self.engine.shards.by_number[number]
-            self.engine.drop(number)
+        if number in self._engine.shards:
+            shard = self._engine.shards.by_number[number]
+            self._engine.drop(number)
             self._forget(number)
             shard.close()
-            self._events.emit(ShardLost(number, "another run has it"))
+            self._worker.emit(ShardLost(number, "another run has it"))
         self.lost += 1
 
     def _close_dropped(self) -> None:
         """Close the stores of the shards that the engine has lost."""
-        for shard in self.engine.dropped:
+        for shard in self._engine.dropped:
             self._forget(shard.number)
             shard.close()
-        self.lost += len(self.engine.dropped)
-        self.engine.dropped.clear()
+        self.lost += len(self._engine.dropped)
+        self._engine.dropped.clear()
 
     def _forget(self, number: int) -> None:
         self._leaving.pop(number, None)
@@ -255,21 +233,21 @@ class FleetWorker(Worker):
     # ------------------------------------------------------------------ shards
 
     def _balance(self, now: Instant) -> None:
-        staying = self.engine.shards.by_number.keys() - self._leaving.keys()
+        staying = self._engine.shards.by_number.keys() - self._leaving.keys()
         heartbeats = self._fleet.heard(SILENT_S)
         members = [heartbeat.id for heartbeat in heartbeats]
-        self._others = len({*members} - {self._id})
+        self._others = len({*members} - {self.id})
         self._next_balance = now + BALANCE_S * max(1.0, len(members) / MANY)
         free = self._free_shards(heartbeats, now)
         self._kept = {at: since for at, since in self._kept.items() if now - since < BEYOND_KEPT_S}
         self._refused = {at: until for at, until in self._refused.items() if now < until}
         planned = moves(
-            self._id,
+            self.id,
             members,
             owned=staying,
             leaving=self._leaving,
             unclaimed=free,
-            shards=self._store.manifest.shards,
+            shards=self._shards,
             waiting=self._free.waiting(now),
             overdue=self._free.overdue(now),
             kept=self._kept,
@@ -283,7 +261,7 @@ class FleetWorker(Worker):
             self._next_balance = now + MOVING_S
         for number in planned.release:
             self._leaving[number] = now
-            self.engine.shards.release(number)
+            self._engine.shards.release(number)
         for number in (*planned.claim, *planned.beyond):
             if self._clock.now() - now >= CLAIMING_S:
                 self._next_balance = now  # go on in the next poll
@@ -293,11 +271,9 @@ class FleetWorker(Worker):
 
     def _free_shards(self, heartbeats: list[Heartbeat], now: Instant) -> list[int]:
         """Return the shards that may be claimed, by the heartbeats of the members."""
-        owned = self.engine.shards.by_number
-        part = quota(
-            self._id, [heartbeat.id for heartbeat in heartbeats], self._store.manifest.shards
-        )
-        others = [heartbeat.shards for heartbeat in heartbeats if heartbeat.id != self._id]
+        owned = self._engine.shards.by_number
+        part = quota(self.id, [heartbeat.id for heartbeat in heartbeats], self._shards)
+        others = [heartbeat.shards for heartbeat in heartbeats if heartbeat.id != self.id]
         return self._free.poll(
             now,
             owned=owned,
@@ -307,21 +283,21 @@ class FleetWorker(Worker):
 
     def _claim(self, number: int) -> bool:
         """Try to become the owner of a shard; return whether this member is."""
-        if not self.engine.shards.may_add(number):
+        if not self._engine.shards.may_add(number):
             return False
         try:
-            store = self._opener.claim(number, patience_s=0.0)
+            store = self._worker.opener.claim(number, patience_s=0.0)
         except StoreInUse as error:  # another member was faster, or the server was restarted
             if error.for_s:
                 self._refused[number] = self._clock.now() + error.for_s
             return False
         try:
-            self._take(number, store)
+            self._worker.take(number, store)
         except LeaseLost:
             store.close()
             return False
         except StoreAway:
-            if number not in self.engine.shards:
+            if number not in self._engine.shards:
                 store.close()  # else it would be renewed, and no member would work on it
             raise
         return True
@@ -329,14 +305,14 @@ class FleetWorker(Worker):
     def _hand_over(self, now: Instant) -> None:
         """Release the shards that are drained, or were given time enough for it."""
         for number, since in list(self._leaving.items()):
-            shard = self.engine.shards.by_number.get(number)
+            shard = self._engine.shards.by_number.get(number)
             if shard is None:  # it was lost
                 self._forget(number)
                 continue
             if shard.flights.unsettled and now - since < HAND_OVER_S:
                 continue
             with suppress(LeaseLost):
-                self.engine.release(number)
+                self._engine.release(number)
             self._next_renewal = min(self._next_renewal, now + AGAIN_S)
             self._forget(number)
             shard.close()
@@ -345,8 +321,8 @@ class FleetWorker(Worker):
 
     def _rest(self, now: Instant) -> None:
         """Note which shards rest, and find out whether all shards of the crawl do."""
-        shards = self.engine.shards.all
-        if not self.engine.is_idle:
+        shards = self._engine.shards.all
+        if not self._engine.is_idle:
             # A rest costs round trips, and the crawl cannot be finished yet.
             self._resting.clear()
             self._end_if_unreachable(now)
@@ -354,34 +330,25 @@ class FleetWorker(Worker):
         if now >= self._rest_again:
             self._rest_again = now + REST_AGAIN_S
             self._resting.clear()
-        numbers = self.engine.shards.by_number.keys() - self._resting
+        numbers = self._engine.shards.by_number.keys() - self._resting
         if numbers:
             self._resting |= self._fleet.rest(sorted(numbers))
         if len(self._resting) == len(shards) and not self._leaving:
-            self._is_finished = self._fleet.finished()
+            self.is_finished = self._fleet.finished()
         self._end_if_unreachable(now)
 
-    @property
-    def _is_quiet(self) -> bool:
-        """Return whether this member has nothing to do but wait for unreachable hosts."""
-        engine = self.engine
-        return engine.in_flight == 0 and (engine.is_idle or engine.has_only_unreachable)
-
     def _end_if_unreachable(self, now: Instant) -> None:
-        if not self._is_quiet or self.engine.is_idle:
+        """Give unreachable hosts up once no member has had other work for a while."""
+        if not self._worker.is_quiet or self._engine.is_idle:
             self._quiet_since = None
             return
-        others = [heartbeat for heartbeat in self._store.workers() if heartbeat.id != self._id]
+        others = [
+            heartbeat for heartbeat in self._worker.store.workers() if heartbeat.id != self.id
+        ]
         if any(self._fleet.unclaimed()) or not all(heartbeat.is_quiet for heartbeat in others):
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= QUIET_S:
             self._quiet_since = None
-            self.engine.give_up_unreachable()
-
-    @property
-    def _is_limited(self) -> bool:
-        return self._settings.max_urls is not None or any(
-            getattr(order, "name", None) == "max_urls" for _, order in self.orders.past
-        )
+            self._engine.give_up_unreachable()

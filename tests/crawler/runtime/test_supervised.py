@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from mannerly.crawler.runtime.member import (
+from mannerly.crawler.runtime.agreement import WorkProgress
+from mannerly.crawler.runtime.messages import OUT_OF_MEMORY, Report
+from mannerly.crawler.runtime.supervised import (
     FORGIVEN_S,
     NAMED_S,
     SILENT_S,
     STARTING_S,
     STUCK_S,
-    Member,
+    WorkerProcess,
 )
-from mannerly.crawler.runtime.messages import OUT_OF_MEMORY, Report
 from mannerly.crawler.stats import OldestRequest, Stats, Waits
 
 
@@ -22,8 +23,8 @@ class Process:
         self.exit_status = exit_status
 
 
-def running(pid: int = 7, at: float = 0.0) -> Member:
-    member = Member(0, [0, 2])
+def running(pid: int = 7, at: float = 0.0) -> WorkerProcess:
+    member = WorkerProcess(0, [0, 2])
     member.begin(Process(pid), 1, at)  # type: ignore[arg-type]
     return member
 
@@ -82,7 +83,7 @@ def test_the_totals_of_a_dead_worker_stay_and_its_troubles_go() -> None:
     stats = Stats(fetched=5, in_flight=3, queued=9, hosts=2, trouble="paused")
     stats.waits = Waits(pace=2)
     stats.oldest = OldestRequest(9.0, 20.0, 1, 3)
-    member.report = Report(stats, 1, is_idle=False, in_flight=3, received=0, used=5)
+    member.report = Report(stats, 1, WorkProgress(in_flight=3), used=5)
 
     member.begin(Process(8), 2, 10.0)  # type: ignore[arg-type]
 
