@@ -109,7 +109,7 @@ LEFT = (
         "try again on a connection that may be dead",
         "P6",
         "crawler/fetch/transfer.py",
-        "int(request.is_fresh)",
+        "int(is_fresh)",
         "0",
         (f"{_CURL_TESTS}::test_a_retry_has_a_connection_of_its_own",),
     ),

@@ -256,6 +256,14 @@ POLITE = (
         ("crawler/fetch/test_fetch_curl.py::test_curl_does_not_send_twice_on_one_permit",),
     ),
     Mutant(
+        "take every dropped request for a connection whose time was over",
+        "P4",
+        "crawler/fetch/transfer.py",
+        "        if self.was_stale and AT_ONCE_S <= self._idle_s < PROMPT_S:\n",
+        "        if False:\n",
+        ("crawler/fetch/test_fetch_curl.py::test_curl_does_not_send_twice_on_one_permit",),
+    ),
+    Mutant(
         "count a host's gap anew after a crash",
         "P4",
         "crawler/host/records.py",

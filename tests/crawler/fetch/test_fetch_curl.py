@@ -21,6 +21,7 @@ from tests.harness.waiting import eventually
 from mannerly.crawler.fetch.curl import FRESH_S, CurlFetcher
 from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
+from mannerly.crawler.fetch.transfer import AT_ONCE_S, PROMPT_S
 from mannerly.crawler.model import DEFAULT_MAX_BYTES, Fetched, LocalError, Request
 from mannerly.politeness.model import ErrorKind
 
@@ -116,9 +117,20 @@ def test_curl_never_queues_in_secret() -> None:
         fetcher.close()
 
 
-def test_curl_does_not_send_twice_on_one_permit(fetcher: CurlFetcher) -> None:
-    """A kept-alive connection that dies under a request gives the request back unsent again."""
-    answers = iter([answer(), b"", answer()])
+@pytest.mark.parametrize(
+    ("idle_s", "error"),
+    [(2 * AT_ONCE_S, ErrorKind.RESET), (PROMPT_S, LocalError.STALE_CONNECTION)],
+    ids=["soon", "after a while"],
+)
+def test_curl_does_not_send_twice_on_one_permit(
+    fetcher: CurlFetcher, idle_s: float, error: object
+) -> None:
+    """A kept-alive connection that dies under a request gives the request back unsent again.
+
+    Soon after an answer the server has dropped the request. Later the connection's time was over,
+    and the host gets a new connection from then on: what it drops there is no mistake of ours.
+    """
+    answers = iter([answer(), b"", answer(), b""])
 
     def handler(connection: socket.socket, _path: str) -> bool:
         reply = next(answers)
@@ -126,11 +138,15 @@ def test_curl_does_not_send_twice_on_one_permit(fetcher: CurlFetcher) -> None:
         return bool(reply)
 
     with RawServer(handler) as server:
-        first, second, third = (ask(fetcher, server.url()) for _ in range(3))
+        first = ask(fetcher, server.url())
+        time.sleep(idle_s)
+        second, third = (ask(fetcher, server.url()) for _ in range(2))
+        time.sleep(idle_s)
+        fourth = ask(fetcher, server.url())
 
         assert (first.status, third.status) == (200, 200)
-        assert second.error is LocalError.STALE_CONNECTION
-        assert len(server.heads) == 3
+        assert (second.error, fourth.error) == (error, ErrorKind.RESET)
+        assert len(server.heads) == 4
 
 
 def test_curl_opens_a_new_connection_after_an_idle_one_was_closed(fetcher: CurlFetcher) -> None:

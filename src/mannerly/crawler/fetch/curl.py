@@ -20,6 +20,10 @@ most handles never do, and now and then one carries the real limit and removes e
 
 Transfers that are paused for lack of memory (`body_memory`) go on one by one in `wait`, with room.
 
+A server that closed a connection while a request was on its way to it may do so each time, if its
+requests come as far apart as it keeps connections for. From then on it gets new ones after a pause,
+so that a request it drops is told from one that came too late (`transfer`).
+
 A process can be stopped anywhere, and an answer that came meanwhile may forbid what it was about
 to send. So after a stop or any other stall (`FRESH_S`) `wait` reads first and returns what it read;
 and nothing leaves, wherever the stop was, while another request to its host is under way whose
@@ -39,7 +43,7 @@ import mmap
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mannerly.crawler.model import Fetched, LocalError
 
@@ -52,7 +56,7 @@ from .guard import AddressVerdict, split_origin
 from .libcurl import pycurl
 from .poller import new_poller
 from .settings import FetchSettings
-from .transfer import FOREVER, Transfer
+from .transfer import FOREVER, PROMPT_S, Transfer
 from .trust import find_trust
 
 if TYPE_CHECKING:
@@ -63,6 +67,8 @@ if TYPE_CHECKING:
 
     from .credentials import Headers, Origin
     from .guard import NetworkGuard
+
+V = TypeVar("V")
 
 _ALLOWED = AddressVerdict.ALLOWED  # found faster than by its full name
 
@@ -110,6 +116,9 @@ class CurlFetcher:
         self._busy: dict[object, Transfer] = {}  # by curl handle
         self._idle: list[Transfer] = []
         self._done: list[Fetched] = []
+        # By host and port, for no more of them than there may be connections.
+        self._answered_at: dict[tuple[str, int], Instant] = {}
+        self._closes_early: dict[tuple[str, int], None] = {}
         self._leaving: list[Request] = []  # in the call of curl that is under way
         self._sent: list[tuple[Request, Instant]] = []
         self._may_leave: Callable[[Request, Instant, str], bool] = always
@@ -172,7 +181,11 @@ class CurlFetcher:
                 None if self._cookies is None else self._keep_cookies,
             )
         )
-        transfer.load(request, headers, scheme, host, port, self._name_age_s())
+        server, now = (host, port), time.monotonic()
+        idle_s = now - self._answered_at.get(server, -math.inf)
+        is_fresh = request.is_fresh or (idle_s >= PROMPT_S and server in self._closes_early)
+        age_s = self._name_age_s(now)
+        transfer.load(request, headers, scheme, host, port, age_s, idle_s, is_fresh=is_fresh)
         self._busy[transfer.handle] = transfer
         self._multi.add_handle(transfer.handle)
 
@@ -268,9 +281,8 @@ class CurlFetcher:
         self._idle.clear()
         self._poller.close()
 
-    def _name_age_s(self) -> int:
+    def _name_age_s(self, now: Instant) -> int:
         """Return the age from which names are dropped when the next request ends."""
-        now = time.monotonic()
         if now < self._sweep_at:
             return FOREVER
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
@@ -366,7 +378,12 @@ class CurlFetcher:
         if transfer is self._favoured:
             self._favoured = None
         self._multi.remove_handle(handle)
+        server = transfer.server
         fetched = transfer.finish(code)
+        if fetched.error is None:
+            self._note(self._answered_at, server, time.monotonic())
+        elif fetched.error is LocalError.STALE_CONNECTION and transfer.was_stale:
+            self._note(self._closes_early, server, None)
         if fetched.error is not None and code and (lack := _lack(code)) is not None:
             fetched = replace(fetched, error=lack, detail=lack.value)
         self._done.append(fetched)
@@ -376,6 +393,13 @@ class CurlFetcher:
             # A broken answer can leave half a header line in its handle, which would become the
             # beginning of the next answer, from another server.
             transfer.close()
+
+    def _note(self, notes: dict[tuple[str, int], V], server: tuple[str, int], value: V) -> None:
+        """Note something of a server, the latest last; what is older than any connection goes."""
+        notes.pop(server, None)
+        notes[server] = value
+        if len(notes) > self._max_connections:
+            del notes[next(iter(notes))]
 
     def _on_timer(self, delay_ms: int) -> None:
         self._alarm_at = math.inf if delay_ms < 0 else time.monotonic() + delay_ms / 1000
