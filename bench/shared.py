@@ -3,17 +3,19 @@
     python -m bench shared                     both, fifteen minutes
     python -m bench shared --seconds 0         the cost only
     python -m bench shared --hosts 0           the five crawls only
+    python -m bench shared --hosts 0 --crawls 1 --jobs 0 --programs 2 [--server]
 
 **Cost.** A crawl of 100,000 hosts in virtual time (`simulated`), with a memory of hosts in a file
 and without one, both at once on one core (`_shared_cost`). No other crawl wants its hosts, as in
 nearly every crawl. The promise is broken if the 90 % interval of the median of the rounds' ratios
 lies above it.
 
-**Shares.** Three crawls and two jobs of `mannerly serve`, all on one host of the demo's servers at
-a fixed delay, each a process of its own, for five minutes; then the one that sends is killed with
--9. The server's log says who sent when: each crawl has a User-Agent of its own. No gap may be below
-the delay, whoever sends, each crawl should have a fifth of the requests, and after the kill another
-one goes on within a minute.
+**Shares.** Three crawls and two jobs of `mannerly serve`, or programs with httpx (`--programs`),
+all on one host of the demo's servers at a fixed delay, each a process of its own, for five minutes;
+then the one that sends is killed with -9. They share a file, or a Valkey server (`--server`). The
+log of the demo says who sent when: each has a User-Agent of its own. No gap may be below the delay,
+each should have the same part of the requests, and after the kill another one goes on within a
+minute.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import Request, urlopen
+
+from tests.crawler.store.valkey_server import LocalServer
 
 from bench import _figures
 from bench._pairs import ROUNDS
@@ -58,7 +62,7 @@ class Shares(NamedTuple):
     """What the server of five crawls saw."""
 
     smallest_gap_s: float  # kill -9 included
-    least: float  # of a crawl, against a fifth of all requests
+    least: float  # of a crawl or program, against an equal part of all requests
     most: float
     idle_s: float  # from kill -9 of the sender to the next request of another
 
@@ -80,37 +84,47 @@ def cost(hosts: int, rounds: int) -> Cost:
     return found
 
 
-def shares(seconds: float) -> Shares:
-    """Run five crawls of one host, then kill -9 the one that sends; print what its server saw."""
-    names = [f"crawl-{n}" for n in range(CRAWLS)] + [f"job-{n}" for n in range(JOBS)]
+def shares(
+    seconds: float, crawls: int, jobs: int, programs: int = 0, *, in_server: bool = False
+) -> Shares:
+    """Run all on one host, then kill -9 the one that sends; print what its server saw."""
+    names = [f"crawl-{n}" for n in range(crawls)] + [f"job-{n}" for n in range(jobs)]
+    names += [f"program-{n}" for n in range(programs)]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="mannerly-bench-")))
         web = stack.enter_context(DemoWeb(plain_sites(1, pages=4000)))
         (seed,) = web.seeds()
-        environment = os.environ | {"MANNERLY_MEMORY": str(folder / "hosts.sqlite")}
+        memory = str(folder / "hosts.sqlite")
+        if in_server:
+            memory = stack.enter_context(LocalServer()).url
+        environment = os.environ | {"MANNERLY_MEMORY": memory, "PYTHONPATH": str(Path.cwd())}
         command = [sys.executable, "-m", "mannerly"]
 
-        def start(*arguments: str) -> subprocess.Popen[bytes]:
+        def start(*arguments: str, command: list[str] = command) -> subprocess.Popen[bytes]:
             process = subprocess.Popen([*command, *arguments], env=environment, cwd=folder)
             stack.callback(process.wait)
             stack.callback(process.terminate)
             return process
 
         listen, network = f"--listen=127.0.0.1:{PORT}", "--allow-net=127.0.0.0/8"
-        start("serve", "--data-root=jobs", listen, network, f"--jobs={JOBS}")
+        if jobs:
+            start("serve", "--data-root=jobs", listen, network, f"--jobs={jobs}")
         options = {"delay": DELAY_S, "strategy": "fixed", "seeding_strategy": "none"}
-        crawls = {}
-        for name in names[:CRAWLS]:
+        killable = {}
+        for name in names[:crawls]:
             flags = [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
             place = f"--data-dir={name}"
-            crawls[name] = start("crawl", seed, *flags, "--quiet", f"--user-agent={name}", place)
-        for name in names[CRAWLS:]:
+            killable[name] = start("crawl", seed, *flags, "--quiet", f"--user-agent={name}", place)
+        for name in names[crawls + jobs :]:
+            program = [sys.executable, "-m", "bench._shared_program"]
+            killable[name] = start(name, seed, memory, str(DELAY_S), command=program)
+        for name in names[crawls : crawls + jobs]:
             _create_job({"seeds": [seed], "options": {**options, "user_agent": name}})
         time.sleep(seconds)
         log = web.log()
-        while (sender := _sender(web.log()[-1])) not in crawls:
+        while (sender := _sender(web.log()[-1])) not in killable:
             time.sleep(0.1)
-        crawls[sender].kill()
+        killable[sender].kill()
         killed_at = time.monotonic()
         while not (after := [each for each in web.log() if each.t > killed_at]):
             time.sleep(0.1)
@@ -173,6 +187,10 @@ def run(options: Sequence[str] = ()) -> None:
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--crawls", type=int, default=CRAWLS)
+    parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--programs", type=int, default=0)
+    parser.add_argument("--server", action="store_true")
     asked = parser.parse_args(list(options))
     figures: dict[str, object] = {}
     is_kept = True
@@ -181,7 +199,9 @@ def run(options: Sequence[str] = ()) -> None:
         figures["cost"] = {**spent._asdict(), "ratio": spent.ratio._asdict()}
         is_kept &= spent.ratio.low <= 1.0 + MOST_COST
     if asked.seconds:
-        found = shares(asked.seconds)
+        found = shares(
+            asked.seconds, asked.crawls, asked.jobs, asked.programs, in_server=asked.server
+        )
         figures["shares"] = found._asdict()
         is_kept &= found.is_fair
     _figures.write("shared", figures)

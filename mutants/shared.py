@@ -10,6 +10,7 @@ _CONTRACT = "hosts/base.py"
 _FILE = "hosts/file.py"
 _HOST = "politeness/host.py"
 _TURNS = "crawler/shard/test_shared.py::"
+_PROGRAMS = "hosts/test_programs.py::"
 _SUITE = "hosts/test_host_memory.py::TestHostFile::"
 
 SHARED = (
@@ -167,5 +168,37 @@ SHARED = (
         "            or requested.is_suspended\n",
         "",
         ("politeness/test_suspended.py::test_a_request_that_is_connecting_does_not_leave",),
+    ),
+    Mutant(
+        "let a program send while its memory is away",
+        "P4",
+        "politeness/drivers/sharing.py",
+        "        if now >= self._sharing.sure_until:\n            return Wait(",
+        "        if False:\n            return Wait(",
+        (_PROGRAMS + "test_nothing_is_sent_while_the_server_is_away",),
+    ),
+    Mutant(
+        "let a program send after its lease could have ended",
+        "P4",
+        "hosts/programs.py",
+        "        return host is not None and isinstance(host.lease, Turn) and now < self.sure_until",
+        "        return host is not None",
+        (_PROGRAMS + "test_a_program_that_was_stopped_sends_nothing_when_it_wakes",),
+    ),
+    Mutant(
+        "write a program's pause with the next sign of life",
+        "P4",
+        "hosts/programs.py",
+        "            turns.is_urgent |= self._is_urgent\n",
+        "",
+        (_PROGRAMS + "test_a_pause_is_written_before_the_program_can_die",),
+    ),
+    Mutant(
+        "start a program's hosts without a lease",
+        "P4",
+        "hosts/programs.py",
+        "        if is_new:\n            self._politeness.suspend(key, now=now)\n            self._wake.notify()\n",
+        "        if is_new:\n            self._wake.notify()\n",
+        (_PROGRAMS + "test_a_host_is_not_asked_before_its_lease_is_there",),
     ),
 )

@@ -1,7 +1,9 @@
-"""A real server on loopback that notes when each request came; it knows four kinds of paths.
+"""A real server on loopback that notes when each request came; it knows some kinds of paths.
 
 /moved/N     redirected to /page/N
 /busy/N      429 with `Retry-After: 1` the first time, then a page
+/full/N      503 without Retry-After
+/long/N      a page of 200 kB
 /broken/N    the connection is closed instead of an answer
 any other    a page
 """
@@ -45,6 +47,7 @@ class Site:
     def respond(self, request: Request) -> None:
         is_first = request.path not in self.paths
         self.log.append((time.monotonic(), request.path))
+        request.read()
         kind, _, number = request.path[1:].partition("/")
         if kind == "broken":
             request.hang_up()
@@ -52,6 +55,10 @@ class Site:
             request.answer(302, headers={"Location": f"/page/{number}"})
         elif kind == "busy" and is_first:
             request.answer(429, headers={"Retry-After": "1"})
+        elif kind == "full":
+            request.answer(503, "no room")
+        elif kind == "long":
+            request.answer(200, 200_000 * "x")
         else:
             request.answer(200, "<title>A page</title>")
 

@@ -23,7 +23,7 @@ from mannerly.politeness import Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.errors import HostUnavailable, PolitenessError
-from mannerly.politeness.model import Now, Reason
+from mannerly.politeness.model import Now, Reason, Wait
 from mannerly.politeness.testing import FakeClock
 
 if TYPE_CHECKING:
@@ -147,13 +147,36 @@ def test_a_pause_and_what_was_learned_outlive_the_program(place: Path) -> None:
     assert 30.0 < ready_in_s < 60.0
 
 
-def test_a_pause_is_written_before_the_program_can_die(place: Path) -> None:
+def test_a_host_is_not_asked_before_its_lease_is_there(place: Path) -> None:
+    """A program that holds one host knows nothing of the holder of another one yet."""
+    other = "http://b.example/"
+    with (
+        ThreadedPoliteness(PACE, memory=place) as first,
+        ThreadedPoliteness(PACE, memory=place) as second,
+    ):
+        with first.slot(URL) as slot:
+            slot.report(status=200)
+        with second.slot(other) as slot:
+            slot.report(status=200)
+
+        decision = first.try_slot(other)
+
+    assert isinstance(decision, Wait)
+    assert decision.reason is Reason.SHARED
+
+
+def test_a_pause_is_written_before_the_program_can_die(tmp_path: Path) -> None:
     """A 429 with Retry-After is in the memory at once, not with the next sign of life."""
+    place = tmp_path / "hosts.sqlite"
+    rarely = LeaseTimes(lease_s=3600.0, heartbeat_s=1200.0, silent_s=3000.0)
+    open_host_memory(place, times=rarely).close()
     with ThreadedPoliteness(PACE, memory=place) as politeness:
         with politeness.slot(URL) as slot:
             slot.report(status=429, headers={"retry-after": "50"})
 
-        eventually(lambda: (known := known_of(place)) is not None and known.next_in_s > 30.0)
+        eventually(
+            lambda: (known := known_of(place)) is not None and known.next_in_s > 30.0, within_s=20
+        )
 
 
 def test_a_program_that_was_stopped_sends_nothing_when_it_wakes(place: Path) -> None:

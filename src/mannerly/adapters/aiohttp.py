@@ -1,23 +1,36 @@
 """Politeness for aiohttp (3.12 or newer): `aiohttp.ClientSession(middlewares=(polite(),))`.
 
-aiohttp calls its middlewares for every hop of a redirect. Its `total` timeout (300 s by default)
+aiohttp calls its middlewares for every hop of a redirect. `retries` repeats requests by the
+politeness core's decision: each repeat has a slot. Its `total` timeout (300 s by default)
 counts the wait for a slot, too: for long waits use `ClientTimeout(total=None, sock_connect=…,
 sock_read=…)`, and `deadline_s` for the wait.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Unpack
 
 import aiohttp
+from aiohttp.base_protocol import BaseProtocol
 
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, one_of, sending
+from .sending import (
+    Attempts,
+    SlotOptions,
+    checked,
+    digest_of,
+    is_looked_at,
+    one_of,
+    sending,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    from mannerly.politeness.drivers.slots import Slot
 
     from .sending import Kinds
 
@@ -36,6 +49,7 @@ def polite(
     politeness: AsyncPoliteness | None = None,
     *,
     memory: str | PathLike[str] | None = None,
+    retries: int = 0,
     **waiting: Unpack[SlotOptions],
 ) -> aiohttp.ClientMiddlewareType:
     """Return a middleware that keeps the pace of every host.
@@ -46,17 +60,62 @@ def polite(
         memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
             processes; None: it is alone. Hosts are given back when they are not used any more, and
             at the end of the program.
+        retries: how often a request is repeated at most (`sending`).
         waiting: how a request waits for its slot.
     """
     shared = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
+    checked(retries)
 
     async def wait_and_report(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        async with shared.slot(str(request.url), **waiting) as slot:
-            with sending(slot, _KINDS):
-                response = await send(request)
-            slot.report(status=response.status, headers=response.headers)
-            return response
+        attempts: Attempts[aiohttp.ClientResponse] = Attempts(
+            retries, request.method, is_repeatable=_is_repeatable(request)
+        )
+        while True:
+            slot = None
+            try:
+                async with shared.slot(str(request.url), **waiting) as slot:
+                    response = await _ask(slot, request, send)
+                attempts.answered(slot, response)
+                if attempts.due is not None:
+                    await response.read()  # kept, without its connection
+            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
+                attempts.failed(slot, error)
+            if attempts.due is None:
+                assert attempts.answer is not None
+                return attempts.answer
+            await shared.sleep_until(attempts.due)
 
     return wait_and_report
+
+
+async def _ask(
+    slot: Slot, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    body = b""
+    with sending(slot, _KINDS):
+        response = await send(request)
+        slot.answered()
+        headers = response.headers
+        is_short = headers.get("Content-Length", "").isdigit()
+        if is_looked_at(response.status, headers) and is_short:
+            body = await response.content.read()
+            response.content = _filled(body)
+    digest = digest_of(body)
+    slot.report(status=response.status, headers=headers, body_digest=digest)
+    return response
+
+
+def _filled(body: bytes) -> aiohttp.StreamReader:
+    """Return a stream of a body that was read already."""
+    loop = asyncio.get_running_loop()
+    stream = aiohttp.StreamReader(BaseProtocol(loop), max(1, len(body)), loop=loop)
+    stream.feed_data(body)
+    stream.feed_eof()
+    return stream
+
+
+def _is_repeatable(request: aiohttp.ClientRequest) -> bool:
+    """Return whether a request can be sent again: its body is in memory, or there is none."""
+    return not request.body or isinstance(request.body, bytes | aiohttp.BytesPayload)

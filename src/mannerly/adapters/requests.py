@@ -6,8 +6,9 @@ Mount one adapter for both schemes, so that they share one pace for a host:
     session.mount("https://", adapter)
     session.mount("http://", adapter)
 
-A session sends each hop of a redirect through its adapter. Retries of the adapter inside
-(`HTTPAdapter(max_retries=…)`) are made without a slot: leave them at 0.
+A session sends each hop of a redirect through its adapter. `retries` repeats requests by the
+politeness core's decision: each repeat has a slot. Retries of the adapter inside
+(`HTTPAdapter(max_retries=…)`) are made without one: leave them at 0.
 """
 
 from __future__ import annotations
@@ -20,10 +21,21 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, one_of, sending
+from .sending import (
+    LOOKED_BYTES,
+    Attempts,
+    SlotOptions,
+    checked,
+    digest_of,
+    is_looked_at,
+    one_of,
+    sending,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    from mannerly.politeness.drivers.slots import Slot
 
     from .sending import Kinds
 
@@ -44,6 +56,7 @@ class PoliteAdapter(BaseAdapter):
             with the default settings.
         memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
             processes; None: it is alone.
+        retries: how often a request is repeated at most (`sending`).
         waiting: how a request waits for its slot.
     """
 
@@ -53,24 +66,58 @@ class PoliteAdapter(BaseAdapter):
         *,
         politeness: ThreadedPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
+        retries: int = 0,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         super().__init__()
         self._adapter = adapter or HTTPAdapter()
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
+        self._retries = checked(retries)
         self._waiting = waiting
 
     def send(self, request: requests.PreparedRequest, *args: Any, **how: Any) -> requests.Response:
         """Wait for a slot of the request's host, send it, and report what came back."""
-        with self.politeness.slot(request.url or "", **self._waiting) as slot:
-            with sending(slot, _KINDS):
-                response = self._adapter.send(request, *args, **how)
-            slot.report(status=response.status_code, headers=response.headers)
-            return response
+        attempts: Attempts[requests.Response] = Attempts(
+            self._retries, request.method or "", is_repeatable=_is_repeatable(request)
+        )
+        while True:
+            slot = None
+            try:
+                with self.politeness.slot(request.url or "", **self._waiting) as slot:
+                    response = self._ask(slot, request, *args, **how)
+                attempts.answered(slot, response)
+                if attempts.due is not None:
+                    _ = response.content  # kept, without its connection
+            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
+                attempts.failed(slot, error)
+            if attempts.due is None:
+                assert attempts.answer is not None
+                return attempts.answer
+            self.politeness.sleep_until(attempts.due)
+
+    def _ask(
+        self, slot: Slot, request: requests.PreparedRequest, *args: Any, **how: Any
+    ) -> requests.Response:
+        body = b""
+        with sending(slot, _KINDS):
+            response = self._adapter.send(request, *args, **how)
+            slot.answered()
+            headers = response.headers
+            is_short = headers.get("content-length", "").isdigit()
+            if is_looked_at(response.status_code, headers) and (is_short or not how.get("stream")):
+                body = response.content  # the session reads it next, unless it streams
+        digest = digest_of(body) if len(body) <= LOOKED_BYTES else None
+        slot.report(status=response.status_code, headers=headers, body_digest=digest)
+        return response
 
     def close(self) -> None:
         """Close the adapter that sends, and the politeness unless it was given."""
         self._adapter.close()
         if self._is_own:
             self.politeness.close()
+
+
+def _is_repeatable(request: requests.PreparedRequest) -> bool:
+    """Return whether a request can be sent again: its body is in memory, or there is none."""
+    return request.body is None or isinstance(request.body, str | bytes)

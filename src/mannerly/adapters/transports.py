@@ -4,6 +4,8 @@ A client follows redirects above its transport, so each hop comes here and takes
 Both packages tell a `trace` of each request when its connection is open and its bytes leave: the
 delay to the next request counts from then.
 
+A body that was looked at goes on as a stream that begins with what was read.
+
 This module imports neither package: `httpx` and `httpx2` beside it name their classes.
 """
 
@@ -16,10 +18,19 @@ from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
-from .sending import SlotOptions, one_of, sending
+from .sending import (
+    LOOKED_BYTES,
+    Attempts,
+    SlotOptions,
+    checked,
+    digest_of,
+    is_looked_at,
+    one_of,
+    sending,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from os import PathLike
     from types import ModuleType
 
@@ -55,6 +66,43 @@ def _traced(request: Any, trace: Callable[[str, Any], Any]) -> Iterator[None]:
         request.extensions = given
 
 
+class BegunStream:
+    """A body of which the beginning was read."""
+
+    def __init__(self, begun: list[bytes], rest: Iterator[bytes], stream: Any) -> None:
+        self._begun, self._rest, self._stream = begun, rest, stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._begun
+        yield from self._rest
+
+    def close(self) -> None:
+        """Close the stream behind it."""
+        self._stream.close()
+
+
+class AsyncBegunStream:
+    """The same for asyncio."""
+
+    def __init__(self, begun: list[bytes], rest: AsyncIterator[bytes], stream: Any) -> None:
+        self._begun, self._rest, self._stream = begun, rest, stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._begun:
+            yield chunk
+        async for chunk in self._rest:
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Close the stream behind it."""
+        await self._stream.aclose()
+
+
+def _is_repeatable(request: Any, bytes_stream: type) -> bool:
+    """Return whether a request can be sent again: its body is in memory, or there is none."""
+    return isinstance(request.stream, bytes_stream)
+
+
 class SlotTransport:
     """A transport for threads, around one of the client's own.
 
@@ -64,10 +112,13 @@ class SlotTransport:
             with the default settings.
         memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
             processes; None: it is alone.
+        retries: how often a request is repeated at most (`sending`).
         waiting: how a request waits for its slot.
     """
 
     _kinds: Kinds
+    _bytes: type  # of the client: a body in memory
+    _begun: type[BegunStream]
 
     def __init__(
         self,
@@ -75,27 +126,60 @@ class SlotTransport:
         *,
         politeness: ThreadedPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
+        retries: int = 0,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
+        self._retries = checked(retries)
         self._waiting = waiting
 
     def handle_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
+        attempts: Attempts[Any] = Attempts(
+            self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
+        )
+        while True:
+            slot = None
+            try:
+                with self.politeness.slot(str(request.url), **self._waiting) as slot:
+                    response = self._ask(slot, request)
+                attempts.answered(slot, response)
+                if attempts.due is not None:  # kept, without its connection
+                    body = b"".join(response.stream)
+                    response.stream.close()
+                    response.stream = self._bytes(body)
+            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
+                attempts.failed(slot, error)
+            if attempts.due is None:
+                return attempts.answer
+            self.politeness.sleep_until(attempts.due)
+
+    def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")
-        with self.politeness.slot(str(request.url), **self._waiting) as slot:
 
-            def trace(event: str, info: Any) -> None:
-                _note(slot, event)
-                if given is not None:
-                    given(event, info)
+        def trace(event: str, info: Any) -> None:
+            _note(slot, event)
+            if given is not None:
+                given(event, info)
 
-            with sending(slot, self._kinds), _traced(request, trace):
-                response = self._transport.handle_request(request)
-            slot.report(status=response.status_code, headers=response.headers)
-            return response
+        body, is_whole = b"", False
+        with sending(slot, self._kinds), _traced(request, trace):
+            response = self._transport.handle_request(request)
+            slot.answered()
+            if is_looked_at(response.status_code, response.headers):
+                begun, rest, stream = [], iter(response.stream), response.stream
+                for chunk in rest:
+                    begun.append(chunk)
+                    if sum(map(len, begun)) > LOOKED_BYTES:
+                        break
+                else:
+                    body, is_whole = b"".join(begun), True
+                response.stream = self._begun(begun, rest, stream)
+        digest = digest_of(body) if is_whole else None
+        slot.report(status=response.status_code, headers=response.headers, body_digest=digest)
+        return response
 
     def close(self) -> None:
         """Close the transport that sends, and the politeness unless it was given."""
@@ -111,6 +195,8 @@ class AsyncSlotTransport:
     """The same for asyncio. For the arguments see `SlotTransport`."""
 
     _kinds: Kinds
+    _bytes: type
+    _begun: type[AsyncBegunStream]
 
     def __init__(
         self,
@@ -118,27 +204,60 @@ class AsyncSlotTransport:
         *,
         politeness: AsyncPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
+        retries: int = 0,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
+        self._retries = checked(retries)
         self._waiting = waiting
 
     async def handle_async_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
+        attempts: Attempts[Any] = Attempts(
+            self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
+        )
+        while True:
+            slot = None
+            try:
+                async with self.politeness.slot(str(request.url), **self._waiting) as slot:
+                    response = await self._ask(slot, request)
+                attempts.answered(slot, response)
+                if attempts.due is not None:  # kept, without its connection
+                    body = b"".join([chunk async for chunk in response.stream])
+                    await response.stream.aclose()
+                    response.stream = self._bytes(body)
+            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
+                attempts.failed(slot, error)
+            if attempts.due is None:
+                return attempts.answer
+            await self.politeness.sleep_until(attempts.due)
+
+    async def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")
-        async with self.politeness.slot(str(request.url), **self._waiting) as slot:
 
-            async def trace(event: str, info: Any) -> None:
-                _note(slot, event)
-                if given is not None:
-                    await given(event, info)
+        async def trace(event: str, info: Any) -> None:
+            _note(slot, event)
+            if given is not None:
+                await given(event, info)
 
-            with sending(slot, self._kinds), _traced(request, trace):
-                response = await self._transport.handle_async_request(request)
-            slot.report(status=response.status_code, headers=response.headers)
-            return response
+        body, is_whole = b"", False
+        with sending(slot, self._kinds), _traced(request, trace):
+            response = await self._transport.handle_async_request(request)
+            slot.answered()
+            if is_looked_at(response.status_code, response.headers):
+                begun, rest, stream = [], aiter(response.stream), response.stream
+                async for chunk in rest:
+                    begun.append(chunk)
+                    if sum(map(len, begun)) > LOOKED_BYTES:
+                        break
+                else:
+                    body, is_whole = b"".join(begun), True
+                response.stream = self._begun(begun, rest, stream)
+        digest = digest_of(body) if is_whole else None
+        slot.report(status=response.status_code, headers=response.headers, body_digest=digest)
+        return response
 
     async def aclose(self) -> None:
         """Close the transport that sends, and the politeness unless it was given."""

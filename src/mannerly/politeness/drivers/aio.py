@@ -119,6 +119,15 @@ class AsyncPoliteness(DriverBase["asyncio.Future[None]"]):
         finally:
             await asyncio.to_thread(buffer.memory.close)
 
+    async def sleep_until(self, instant: Instant) -> None:
+        """Wait until an instant of the driver's clock, such as that of a `Retry`."""
+        over = self._make_signal()
+        alarm = self._alarms.call_at(instant, partial(self._wake, over))
+        try:
+            await over
+        finally:
+            alarm.cancel()
+
     def _require_own_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:

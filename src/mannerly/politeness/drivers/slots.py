@@ -58,6 +58,7 @@ class Slot:
     __slots__ = (
         "_driver",
         "_holder",
+        "_latency_s",
         "_permit",
         "_reported",
         "_started_at",
@@ -78,6 +79,7 @@ class Slot:
         self._permit = permit
         self._started_at = started_at
         self._was_sent = False
+        self._latency_s: float | None = None
         self._holder: object = None  # the task or thread in the block
         self._reported: tuple[Response, Outcome] | None = None
         self.url = url  # of the request; None: only its host was named
@@ -101,6 +103,15 @@ class Slot:
         self._was_sent = True
         self._started_at = self._driver.sent(self._permit)
 
+    def answered(self) -> None:
+        """Say that the answer begins: the latency ends here, whatever is done before `report`."""
+        self._latency_s = self._driver.now() - self._started_at
+
+    @property
+    def reported(self) -> tuple[Response, Outcome] | None:
+        """The response that was reported, and how it was classified; None: not yet."""
+        return self._reported
+
     def report(
         self,
         response: Response | None = None,
@@ -122,16 +133,20 @@ class Slot:
         if response is None:
             if status is None and error is None:
                 raise TypeError("report() needs a Response, a status or an error")
-            latency_s = self._driver.now() - self._started_at
+            latency_s = self._measured_s()
             response = Response(
                 status, latency_s, headers, error, nbytes, url=self.url, body_digest=body_digest
             )
         else:
-            latency_s = response.latency_s or self._driver.now() - self._started_at
+            latency_s = response.latency_s or self._measured_s()
             response = response._replace(latency_s=latency_s, url=response.url or self.url)
         outcome = self._driver.report(self._permit, response)
         self._reported = (response, outcome)
         return outcome
+
+    def _measured_s(self) -> float:
+        now = self._driver.now()
+        return now - self._started_at if self._latency_s is None else self._latency_s
 
     def cancel(self) -> None:
         """Give the slot back; unless `sent()` was called, the next caller may use it at once."""

@@ -134,6 +134,15 @@ class ThreadedPoliteness(DriverBase[threading.Event]):
             slot.url = page_of(url)
             yield slot
 
+    def sleep_until(self, instant: Instant) -> None:
+        """Wait until an instant of the driver's clock, such as that of a `Retry`."""
+        over = self._make_signal()
+        alarm = self._alarms.call_at(instant, over.set)
+        try:
+            over.wait()
+        finally:
+            alarm.cancel()
+
     def close(self) -> None:
         """Wake waiting callers with a `PolitenessError`, save what was learned, close the memory.
 
