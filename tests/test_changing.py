@@ -45,11 +45,11 @@ class Change(NamedTuple):
 KIND = Change(
     "a request kind",
     (
-        Edit(f"{CRAWLER}/kinds.py", "    FEED = 7\n", "    CHECK_GET = 6 "),
+        Edit(f"{CRAWLER}/kinds.py", "    FEED = 9\n", "    SUBMISSION = 8 "),
         Edit(
             f"{CRAWLER}/kinds.py",
             "    _row(Kind.FEED, Form.LISTING, max_bytes=4096, depth=1),\n",
-            "        first=Kind.CHECK,\n    )",
+            "    _row(Kind.SUBMISSION, ",
         ),
         Edit(
             f"{CRAWLER}/web/seeds.py",

@@ -27,6 +27,7 @@ from mannerly.crawler.store.base import (
     ShardStore,
     by_shard,
     check_recipients,
+    requests_first,
 )
 from mannerly.crawler.store.lastmod import said_again, spares_request, unchanged
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from mannerly.crawler.control import RetryUrls
+    from mannerly.crawler.payload import Payload
 
 
 Inboxes = dict[int, list[list[Candidate]]]
@@ -61,6 +63,7 @@ class MemoryStore(MemoryReader, ShardStore):
         self._data.owner = self
         self.suspects: Mapping[int, int] = self._data.suspects
         self.acknowledged: AbstractSet[int] = self._data.acknowledged
+        self.unanswered: AbstractSet[int] = frozenset(self._data.sent)
         self._count_death()
 
     @classmethod
@@ -140,7 +143,11 @@ class MemoryStore(MemoryReader, ShardStore):
         data = self._data
         if number > data.round:
             data.round = number
-            seqs = sorted(data.positions, key=data.positions.__getitem__)
+            seqs = [
+                seq
+                for seq in sorted(data.positions, key=data.positions.__getitem__)
+                if not KINDS[data.entries[seq].kind].is_sent_once
+            ]
             lists = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_listing]
             pages = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_page]
             data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
@@ -283,6 +290,19 @@ class MemoryStore(MemoryReader, ShardStore):
         """Return the number of the last control record that this shard has acted on."""
         return self._data.applied
 
+    @property
+    def has_payloads(self) -> bool:  # type: ignore[override]
+        """Return whether an entry has or had a payload."""
+        return bool(self._data.payloads)
+
+    def note_sent(self, seq: int) -> None:
+        """Note that a request leaves now which is sent once."""
+        self._data.sent.add(seq)
+
+    def note_refused(self, seq: int) -> None:
+        """Note that it was refused: it may be sent again."""
+        self._data.sent.discard(seq)
+
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
         self._data.robots.pop(origin, None)
@@ -309,6 +329,8 @@ class MemoryStore(MemoryReader, ShardStore):
             del data.queues[entry.host]
         data.suspects.pop(entry.seq, None)
         data.acknowledged.discard(entry.seq)
+        data.sent.discard(entry.seq)
+        self.unanswered = self.unanswered - {entry.seq}
         return True
 
     def _enqueue(self, entry: Entry) -> None:
@@ -317,11 +339,14 @@ class MemoryStore(MemoryReader, ShardStore):
 
     def _arrive(self, candidates: list[Candidate]) -> Committed:
         entries = []
-        for url, host, depth, priority, parent, hops, kind in candidates:
-            if seq := self._number(url):
+        repeated = 0
+        for url, host, depth, priority, parent, hops, kind, payload in requests_first(candidates):
+            seq = self._number(url, payload)
+            repeated += not seq and payload is not None
+            if seq:
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
                 self._data.hosts.setdefault(host, None)
-        return Committed(*self._place(entries))
+        return Committed(*self._place(entries), repeated)
 
     def _place(self, entries: Iterable[Entry]) -> tuple[list[Entry], int]:
         """Queue entries, as far as there is room; let the others wait."""
@@ -337,14 +362,20 @@ class MemoryStore(MemoryReader, ShardStore):
                 new.append(entry)
         return new, waiting
 
-    def _number(self, url: str) -> int:
-        """Return the number of a new URL; 0 if it is known."""
+    def _number(self, url: str, payload: Payload | None) -> int:
+        """Return the number of a new request; 0 if it is known."""
         data = self._data
-        if url in data.seen:
+        key = url if payload is None else payload.identity(url)
+        takes_place = payload is not None and payload.takes_place
+        if (url in data.labelled) if takes_place else (key in data.seen):
             return 0
         seq = data.next_seq
         data.next_seq += 1
-        data.seen[url] = seq
+        data.seen[key] = seq
+        if payload is not None:
+            data.payloads[seq] = payload
+        if takes_place:
+            data.labelled.add(url)
         return seq
 
 

@@ -24,8 +24,9 @@ from mannerly.crawler.store.base import Counts, Earlier, Extra, ShardReader
 from mannerly.crawler.store.lastmod import as_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from mannerly.crawler.payload import Payload
     from mannerly.crawler.store.base import Stored
     from mannerly.crawler.store.lastmod import SitemapSays
 
@@ -47,7 +48,10 @@ class ShardData:
     """Everything that is kept of a shard."""
 
     next_seq: int = 1
-    seen: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)  # by identity
+    payloads: dict[int, Payload] = field(default_factory=dict)
+    labelled: set[str] = field(default_factory=set)  # URLs
+    sent: set[int] = field(default_factory=set)  # of requests that are sent once
     queues: defaultdict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     queued: dict[int, Entry] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
@@ -145,7 +149,7 @@ class MemoryReader(ShardReader):
                 record = data.recorded.get(seq)
                 if record is not None and data.positions.get(seq) == position:
                     elements, place = data.elements.get(seq), data.kept.get(seq)
-                    yield position, self._as_read(record), elements, place
+                    yield position, self._as_read(seq, record), elements, place
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
@@ -158,11 +162,12 @@ class MemoryReader(ShardReader):
         if record is None:
             return None
         says = data.listed.get(record.url)
-        return Earlier(self._as_read(record), seq in data.kept, says and says.both(data.round))
+        record = self._as_read(seq, record)
+        return Earlier(record, seq in data.kept, says and says.both(data.round))
 
-    def _as_read(self, record: PageRecord) -> PageRecord:
+    def _as_read(self, seq: int, record: PageRecord) -> PageRecord:
         data = self._data
-        is_checked = data.rounds[data.seen[record.url]] >= data.round
+        is_checked = data.rounds[seq] >= data.round
         return as_read(record, data.listed.get(record.url), data.round, is_checked=is_checked)
 
     def segments(self) -> dict[str, int]:
@@ -193,8 +198,16 @@ class MemoryReader(ShardReader):
         if seq in data.given_up:
             return data.given_up[seq][1]
         if seq in data.recorded:
-            return self._as_read(data.recorded[seq])
+            return self._as_read(seq, data.recorded[seq])
         return data.queued.get(seq) or data.waiting.get(seq) or data.skipped.get(seq)
+
+    def payload(self, seq: int) -> Payload | None:
+        """Return what an entry carries; None: nothing."""
+        return self._data.payloads.get(seq)
+
+    def labelled(self, urls: Sequence[str]) -> set[str]:
+        """Return those URLs for which there is a request with a label."""
+        return self._data.labelled.intersection(urls)
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""
@@ -203,7 +216,7 @@ class MemoryReader(ShardReader):
 
     def urls(self) -> Iterator[str]:
         """Yield every URL known to the shard, each once."""
-        yield from list(self._data.seen)
+        yield from dict.fromkeys(identity.partition(" ")[0] for identity in self._data.seen)
 
     def close(self) -> None:
         """Do nothing: a reader holds nothing."""

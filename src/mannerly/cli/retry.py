@@ -48,6 +48,14 @@ def retry(
             is_order=True,
         ),
     ] = None,
+    unanswered: Annotated[
+        bool,
+        declaration(
+            "Requests such as a POST that were sent and got no answer: they are not repeated "
+            "by themselves, because they may have been carried out.",
+            is_order=True,
+        ),
+    ] = False,
     missing: Annotated[
         bool,
         declaration(
@@ -65,8 +73,9 @@ def retry(
 ) -> None:
     """Try failed, given-up, skipped or missing URLs again.
 
-    Without --failed, --given-up, --skipped and --missing: failed and given-up ones. A crawl that is
-    not running is resumed; --auth, --header, --user-agent and --contact are for that run.
+    Without --failed, --given-up, --skipped, --unanswered and --missing: failed and given-up ones. A
+    crawl that is not running is resumed; --auth, --header, --user-agent and --contact are for that
+    run.
     """
     from mannerly.crawler.store import is_in_server
 
@@ -76,6 +85,7 @@ def retry(
     with failing_clearly():
         given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
         given |= sent
+        skipped = _reason(skipped, unanswered=unanswered)
         with opened(location) as crawl:
             _check_sent(list(sent), crawl)
             total = crawl.status().total
@@ -151,6 +161,17 @@ def _missing(crawl: StoredCrawl, lost: int) -> int:
             "--missing is for crawls that keep answers, and this one does not (--keep-bodies)"
         )
     return sum(1 for _ in crawl.missing())
+
+
+def _reason(skipped: str | None, *, unanswered: bool) -> str | None:
+    """Return the reason of the skipped URLs that are asked for again."""
+    from mannerly.crawler.model import UNANSWERED
+
+    if not unanswered:
+        return skipped
+    if skipped not in (None, UNANSWERED):
+        raise OptionError("--unanswered and --skipped: give one after the other")
+    return UNANSWERED
 
 
 def _skipped(crawl: StoredCrawl, reason: str | None) -> int:

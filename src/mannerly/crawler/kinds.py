@@ -9,6 +9,11 @@
     ROBOTS        rules     GET          600 KiB       robots_limit      is followed  see `robots`
     CHECK         check     HEAD         64 KiB                          is checked   once with GET
     CHECK_GET     check     GET          64 KiB                          is checked   that is it
+    REQUEST       page      its payload  --max-bytes   --max-urls        is followed  tried again
+    SUBMISSION    page      its payload  --max-bytes   --max-urls        is followed  see below
+
+The last two carry a payload (`payload`): a REQUEST may be repeated, a SUBMISSION is sent once. It
+is asked again only if it was refused with 429, or 503 and Retry-After; no recrawl asks for it.
 
 All other modules look a property up (`KINDS[entry.kind].is_page`) and never compare kinds, so a new
 kind is a member and a row here, a reader for its answer (`page`), and the code that queues it.
@@ -32,6 +37,8 @@ class Kind(IntEnum):
     ROBOTS = 4  # never stored
     CHECK = 5  # the target of a link: does it exist?
     CHECK_GET = 6  # the same with GET, after HEAD was refused
+    REQUEST = 7  # a page that is asked for with a payload
+    SUBMISSION = 8  # the same, with a method that is not repeated
 
 
 class Form(Enum):
@@ -63,6 +70,9 @@ class RequestKind(NamedTuple):
         is_tried_again: whether an answer that refuses or fails is asked for again.
         after_refusal: the kind as which it is asked for again at once, if its method is refused.
         first: the kind as which it was queued.
+        carries: whether its entry has a payload, which says how it is asked for.
+        is_link: whether a request with a label for the same URL takes its place.
+        is_sent_once: whether it is not repeated when it is not known what became of it.
     """
 
     kind: Kind
@@ -79,6 +89,9 @@ class RequestKind(NamedTuple):
     is_tried_again: bool
     after_refusal: Kind | None
     first: Kind
+    carries: bool
+    is_sent_once: bool
+    is_link: bool
 
 
 def _row(
@@ -94,6 +107,8 @@ def _row(
     is_tried_again: bool = True,
     after_refusal: Kind | None = None,
     first: Kind | None = None,
+    carries: bool = False,
+    is_sent_once: bool = False,
 ) -> RequestKind:
     return RequestKind(
         kind,
@@ -110,6 +125,9 @@ def _row(
         is_tried_again,
         after_refusal,
         kind if first is None else first,
+        carries,
+        is_sent_once,
+        form is Form.PAGE and not carries,
     )
 
 
@@ -144,11 +162,17 @@ _ROWS = (
         is_tried_again=False,
         first=Kind.CHECK,
     ),
+    _row(Kind.REQUEST, Form.PAGE, limit=Limit.PAGES, carries=True),
+    _row(Kind.SUBMISSION, Form.PAGE, limit=Limit.PAGES, carries=True, is_sent_once=True),
 )
 assert [row.kind for row in _ROWS] == list(Kind)
 
 KINDS = tuple(_ROWS)
 """The rows, by the number of their kind."""
+
+
+SENT_ONCE = tuple(int(row.kind) for row in KINDS if row.is_sent_once)
+"""The numbers of the kinds that are not repeated."""
 
 
 def numbers(form: Form) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ from xxhash import xxh3_128_hexdigest
 from mannerly.politeness.model import Now as Now  # noqa: PLC0414 - a value of the crawler, too
 
 from .kinds import KINDS, Kind
+from .payload import Payload  # noqa: TC001 - decoders of candidates read it
 
 if TYPE_CHECKING:
     from mannerly.politeness.model import ErrorKind, Instant
@@ -53,6 +54,7 @@ class Candidate(NamedTuple):
     parent: str | None  # where it was found first; None for a seed
     hops: int = 0  # redirects followed to get here; for a sitemap, how deep it is nested
     kind: Kind = Kind.PAGE
+    payload: Payload | None = None  # if its kind carries one
 
 
 class Entry(NamedTuple):
@@ -158,6 +160,7 @@ GIVEN_UP = frozenset({"host_retired", "robots_unreachable"})
 """Reasons for which URLs are given up: they were wanted, and could not be fetched."""
 
 
+UNANSWERED = "unanswered"  # the reason of a request that is sent once, was, and has no answer
 EXTRACT_FAILED = "extract_failed"  # the error of a page without items, with the cause after ": "
 CRASHED = "crashes_parser"  # the error of a page that ended two processes that read it
 UNPARSED = "parse_failed"  # the error of a page on which the parser failed
@@ -310,11 +313,12 @@ FetchError: TypeAlias = "ErrorKind | LocalError"
 
 @dataclass(slots=True)
 class Request:
-    """One GET or HEAD. `host` is the URL's host as our parser read it: lower case, no port.
+    """One request. `host` is the URL's host as our parser read it: lower case, no port.
 
     The fetcher compares it with what it reads itself, so that no two parsers disagree unnoticed.
     `flight` is the caller's: it is handed back with the answer. `is_fresh`: on a new connection,
-    because it failed on one that may have been kept alive too long. Treat it as frozen.
+    because it failed on one that may have been kept alive too long. `payload` is the one of its
+    entry, as it is stored: without secrets, which `headers` and `body` have. Treat it as frozen.
     """
 
     url: str
@@ -325,6 +329,9 @@ class Request:
     flight: object = None
     is_head: bool = False
     is_fresh: bool = False
+    method: str = "GET"  # of one with a payload; `is_head` counts first
+    body: bytes = b""
+    payload: Payload | None = None
 
 
 class RawExchange(NamedTuple):

@@ -36,7 +36,7 @@ class ForgetfulStore(MemoryStore):
 
     def commit(self, batch: Batch) -> Committed:
         new = []
-        for url, host, depth, priority, parent, hops, kind in batch.found:
+        for url, host, depth, priority, parent, hops, kind, _ in batch.found:
             self._seq += 1
             new.append(Entry(self._seq, url, host, depth, priority, parent, hops, kind))
         return Committed(new, 0)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CLAIMS = {
     "every URL is known once": """
         SELECT count(*) FROM arrivals WHERE url IN (SELECT url FROM seen)
+            AND seq NOT IN (SELECT seq FROM payloads WHERE takes_place)
     """,
     "no URL is in two places": """
         SELECT count(*) - count(DISTINCT seq) - (SELECT rechecks FROM totals) FROM (
@@ -29,9 +30,13 @@ _CLAIMS = {
     """,
     "every URL that has a place is known": """
         SELECT count(*) FROM (
-            SELECT seq FROM queue UNION ALL SELECT seq FROM waiting UNION ALL SELECT seq FROM pages
-            UNION ALL SELECT seq FROM skipped UNION ALL SELECT seq FROM given_up)
+            SELECT seq, url FROM queue UNION ALL SELECT seq, url FROM waiting
+            UNION ALL SELECT seq, url FROM pages UNION ALL SELECT seq, url FROM skipped
+            UNION ALL SELECT seq, url FROM given_up)
         WHERE seq NOT IN (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
+          AND url NOT IN (
+            SELECT url FROM seen JOIN payloads USING (seq) WHERE takes_place
+            UNION ALL SELECT url FROM arrivals JOIN payloads USING (seq) WHERE takes_place)
     """,
     "every URL that is known has a place": """
         SELECT count(*) FROM (SELECT seq FROM seen UNION ALL SELECT seq FROM arrivals)
@@ -46,9 +51,9 @@ _CLAIMS = {
     "the totals are exact": f"""
         SELECT (ready != (SELECT count(*) FROM queue))
              + (waiting != (SELECT count(*) FROM waiting))
-             + (fetched != (SELECT count(*) FROM pages WHERE kind = 0 AND NOT {FAILED}))
+             + (fetched != (SELECT count(*) FROM pages WHERE kind IN (0, 7, 8) AND NOT {FAILED}))
              + (lists != (SELECT count(*) FROM pages WHERE kind IN (1, 2, 3)))
-             + (failed != (SELECT count(*) FROM pages WHERE kind = 0 AND {FAILED}))
+             + (failed != (SELECT count(*) FROM pages WHERE kind IN (0, 7, 8) AND {FAILED}))
              + (skipped != (SELECT count(*) FROM skipped))
              + (given_up != (SELECT count(*) FROM given_up))
              + (next_position <= (SELECT coalesce(max(position), 0) FROM pages))

@@ -15,7 +15,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_8 import (
+from tests.crawler.store.fixtures.make_format_9 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,
@@ -24,6 +24,7 @@ from tests.crawler.store.fixtures.make_format_8 import (
     LISTED,
     ORDERS,
     PLACE,
+    REQUEST,
 )
 from tests.crawler.store.killed import KILLED_AT
 from tests.exports.stored_example import PAGES, QUEUED, SHARDING
@@ -257,6 +258,9 @@ def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, numbe
             assert dict(store.suspects) == {queued.seq: 1}
             assert list(store.outgoing()) == LINKS
             assert store.applied() == 1
+            assert store.has_payloads == (number == FORMAT)
+            if number == FORMAT:
+                assert store.labelled([REQUEST.url]) == {REQUEST.url}
         assert list(crawl.unread_links(1 - here)) == LINKS
         assert [order for _, order in crawl.orders()] == ORDERS
     assert [examine(directory, shard) for shard in range(2)] == [[], []]

@@ -20,17 +20,23 @@ if TYPE_CHECKING:
 
 
 def request_head(request: Request, user_agent: str, accepted: str) -> bytes:
-    """Return the request line and the headers of a GET."""
+    """Return the request line and the headers of a request, as they may be kept.
+
+    Of one with a payload they are those that are stored: a secret is only named.
+    """
+    headers, method = request.headers, "HEAD" if request.is_head else request.method
+    if request.payload is not None:
+        headers = request.payload.headers
     scheme, _, rest = request.url.partition("://")
     authority, slash, path = rest.partition("/")
     port = ":443" if scheme == "https" else ":80"
     lines = [
-        f"GET {slash}{path} HTTP/1.1",
+        f"{method} {slash}{path} HTTP/1.1",
         f"Host: {authority.removesuffix(port)}",
         f"User-Agent: {user_agent}",
         "Accept: */*",
         f"Accept-Encoding: {accepted}",
-        *(f"{name}: {value}" for name, value in request.headers),
+        *(f"{name}: {value}" for name, value in headers),
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 

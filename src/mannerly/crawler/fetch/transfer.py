@@ -76,6 +76,7 @@ _DROPPED = (ErrorKind.RESET, "connection_dropped")
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
 
+_WITH_LENGTH = frozenset({"POST", "PUT", "PATCH"})  # also without a body (RFC 9110 §8.6)
 _WITHOUT_BODY = 44  # libcurl's number (curl.h): with it curl sends HEAD
 _SUPPRESS_CONNECT_HEADERS = 265  # libcurl's number (curl.h), for which pycurl has no name
 _VERIFY_NAME = 2  # curl's number for "the certificate must carry this host's name"
@@ -105,6 +106,7 @@ class Transfer:
         self._timeout_set_s = 0.0
         self._name_age_set_s = FOREVER
         self._is_verified = True
+        self._method = "GET"
         self._is_head = self._is_fresh = False
         self._proxy = settings.proxy
         self._head = BytesIO()
@@ -142,10 +144,8 @@ class Transfer:
             self._is_verified = not self._is_verified
             handle.setopt(pycurl.SSL_VERIFYPEER, int(self._is_verified))
             handle.setopt(pycurl.SSL_VERIFYHOST, _VERIFY_NAME * self._is_verified)
-        if request.is_head != self._is_head:
-            self._is_head = request.is_head
-            # It goes on sending HEAD until it is told to GET.
-            handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
+        if request.method != self._method or request.is_head != self._is_head or request.body:
+            self._set_method(request)
         if is_fresh != self._is_fresh:
             self._is_fresh = is_fresh
             handle.setopt(pycurl.FRESH_CONNECT, int(is_fresh))
@@ -278,6 +278,17 @@ class Transfer:
         self.handle.setopt(pycurl.PROXY, proxy)  # empty: none, not that of the environment
         # If the URL has no port; curl's own default is 1080.
         self.handle.setopt(pycurl.PROXYPORT, 80 if proxy.lower().startswith("http:") else 0)
+
+    def _set_method(self, request: Request) -> None:
+        """Let the handle send a method, with the body if there is one; it goes on until told."""
+        handle = self.handle
+        handle.unsetopt(pycurl.CUSTOMREQUEST)
+        handle.setopt(_WITHOUT_BODY if request.is_head else pycurl.HTTPGET, 1)
+        if not request.is_head and request.method != "GET":
+            if request.body or request.method in _WITH_LENGTH:
+                handle.setopt(pycurl.POSTFIELDS, request.body)
+            handle.setopt(pycurl.CUSTOMREQUEST, request.method)
+        self._method, self._is_head = request.method, request.is_head
 
     def _set_headers(self, headers: tuple[tuple[str, str], ...]) -> None:
         for name, value in headers:

@@ -189,10 +189,10 @@ class Shares:
         found: list[Candidate] = []
         held_back: Counter[str] = Counter()
         for link in links:
-            url, host, depth, _, parent, hops, kind = link
+            url, host, depth, _, parent, hops, kind, _ = link
             is_own = host == entry.host
             shares = own if is_own else self._hosts.get(host)
-            if shares is None or not KINDS[kind].is_page:
+            if shares is None or not KINDS[kind].is_link:
                 found.append(link)
                 continue
             found_on = pattern if is_own else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import RobotsRequest
 
 if TYPE_CHECKING:
@@ -130,6 +131,13 @@ class HostQueue:
                 return front[index]
             index -= len(front)
         return window[-1 - index] if window is not None and index < len(window) else None
+
+    def link_to(self, url: str) -> Entry | None:
+        """Return the link to a URL that is in the window; None if there is none."""
+        for entry in self.window or ():
+            if entry.url == url and KINDS[entry.kind].is_link:
+                return entry
+        return None
 
     def remove(self, index: int) -> None:
         """Remove the item at `index`, as `peek` returned it."""

@@ -37,6 +37,17 @@ _SKIPPED: dict[str, str | tuple[str, str]] = {
         "URL beyond those taken from one public index",
         "URLs beyond those taken from one public index",
     ),
+    "replaced": (
+        "link whose URL is asked for with a label",
+        "links whose URLs are asked for with a label",
+    ),
+    "repeated": (
+        "request that was asked for before",
+        "requests that were asked for before",
+    ),
+    "unanswered": "sent without an answer, and not repeated (retry --unanswered)",
+    "secret_missing": "not sent: a secret cannot be read",
+    "payload_lost": "not sent: what the request carries is lost",
     "host_retired": ("host given up", "URLs of hosts that were given up"),
 }
 
@@ -70,6 +81,10 @@ _FAILED: dict[str, str | tuple[str, str]] = {
     ),
     "bad_redirect": ("redirect to an invalid URL", "redirects to invalid URLs"),
     "too_many_redirects": "more redirects than --max-redirects",
+    "secret_redirect": (
+        "form with secrets that is redirected to another origin",
+        "forms with secrets that are redirected to another origin",
+    ),
     "redirect_loop": ("redirect loop", "redirect loops"),
     "not_a_sitemap": "not a sitemap",
     "malformed": "malformed XML",

@@ -93,15 +93,27 @@ def revealed(name: str, text: str) -> str:
         ValueError: the variable is not set, or the file cannot be read; the message tells which.
     """
     parts = split(name, text)
-    reference = None if parts is None else _REFERENCE.fullmatch(parts.secret)
-    if parts is None or reference is None:
+    if parts is None or not parts.is_reference:
         return text
-    secret = _from_file(reference[2]) if reference[1] == "file" else os.environ.get(reference[2])
-    if not secret:
-        raise ValueError(f"env:{reference[2]} with a variable that is set and not empty")
+    secret = read_reference(parts.secret)
     if name == "proxy" and parts.before:
         secret = quote(secret, safe="")  # it becomes a part of a URL
     return f"{parts.before}{secret}{parts.after}"
+
+
+def read_reference(text: str) -> str:
+    """Return the secret that `env:NAME` or `file:PATH` refers to.
+
+    Raises:
+        ValueError: the variable is not set, or the file cannot be read; the message tells which.
+    """
+    reference = _REFERENCE.fullmatch(text)
+    if reference is None:
+        raise ValueError("env:NAME or file:PATH")
+    secret = _from_file(reference[2]) if reference[1] == "file" else os.environ.get(reference[2])
+    if not secret:
+        raise ValueError(f"env:{reference[2]} with a variable that is set and not empty")
+    return secret
 
 
 def _from_file(name: str) -> str:

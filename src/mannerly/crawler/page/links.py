@@ -28,8 +28,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.web.recent import Recent
+from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.seeds import has_moved
 from mannerly.crawler.web.urls import (
     DEFAULT_RULES,
@@ -46,7 +48,8 @@ from .record import Harvest, page_record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mannerly.crawler.model import Entry, Fetched
+    from mannerly.crawler.model import Entry, Fetched, PageRecord
+    from mannerly.crawler.payload import Payload
     from mannerly.crawler.web.scope import Scope
 
     from .parsed import ParsedPage
@@ -330,6 +333,8 @@ def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: floa
     error = dead_end(entry, target, rules)
     if target is None or error is not None:
         return Harvest(record._replace(error=error), [], {})
+    if answer.request.payload is not None:
+        return _redirected_request(entry, answer, target, answer.request.payload, record, rules)
     if entry.depth == 0 and has_moved(entry.url, target):
         rules.seed_moved(target)
     reason = rules.scope.judge(target, entry.depth)
@@ -338,4 +343,26 @@ def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: floa
     hop = Candidate(
         target, host_key_of(target), entry.depth, entry.priority, entry.url, entry.hops + 1
     )
+    return Harvest(record, [hop], {})
+
+
+def _redirected_request(
+    entry: Entry,
+    answer: Fetched,
+    target: str,
+    payload: Payload,
+    record: PageRecord,
+    rules: LinkRules,
+) -> Harvest:
+    """Follow the redirect of a request with a payload, out of scope, too."""
+    if rules.scope.excludes(target):
+        return Harvest(record, [], {SkipReason.EXCLUDED.value: 1})
+    is_same_origin = target.startswith(entry.url[: entry.url.index("/", 8) + 1])
+    try:
+        carried = payload.redirected(answer.status or 0, is_same_origin=is_same_origin)
+    except ValueError:
+        return Harvest(record._replace(error="secret_redirect"), [], {})
+    kind = Kind.PAGE if carried is None else carried.kind
+    host, hops = host_key_of(target), entry.hops + 1
+    hop = Candidate(target, host, entry.depth, entry.priority, entry.url, hops, kind, carried)
     return Harvest(record, [hop], {})

@@ -33,6 +33,8 @@ from mannerly.crawler.page.checks import METHOD_REFUSED
 from mannerly.crawler.page.long_work import long_work
 from mannerly.politeness.retry import Retry
 
+from .given_up import dropped_because
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -73,7 +75,7 @@ class Settled(NamedTuple):
 
 
 class Abandoned(NamedTuple):
-    """It is not fetched, because its host was given up."""
+    """It has no record: its host was given up, or it was sent once and has no answer."""
 
     reason: str
 
@@ -141,7 +143,7 @@ def what_follows(
     if isinstance(answer.error, LocalError):
         return _after_local_error(item, answer.error, answer.detail, now, context, lacked)
     if given_up is not None:
-        return Abandoned(given_up)
+        return Abandoned(dropped_because(given_up))
     row = KINDS[item.kind]
     if not row.is_tried_again and answer.status is not None:
         if row.after_refusal is not None and answer.status in METHOD_REFUSED:

@@ -4,6 +4,8 @@ the host's record is not in memory    Unknown: it is brought in, and the host is
 the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
 the URL was excluded meanwhile        Drop
+a request with a label replaces it    Drop
+it is sent once, and was sent         Drop
 a plug-in does not admit it           Drop
 a sitemap beyond its host's limits    Drop, or Later while one is under way
 robots.txt                            GO, Drop, Later, or Unknown where the rules are missing
@@ -15,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.kinds import KINDS, Limit
-from mannerly.crawler.model import GO, Drop, Later, Unknown
+from mannerly.crawler.model import GO, UNANSWERED, Drop, Later, Unknown
 from mannerly.crawler.web.scope import SkipReason
 
 from .given_up import dropped_because
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.model import Entry, Judgement
     from mannerly.crawler.robots.gate import RobotsGate
+    from mannerly.crawler.store.base import ShardStore
     from mannerly.politeness.model import Instant
 
     from .contacts import Contacts
@@ -37,11 +40,19 @@ CONNECTING_POLL_S = 0.05  # how often to look whether a request that is still co
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
 _USED_UP = Drop("max_per_host")
 _HELD_BACK = Later(None)  # a request under way may still fail
+REPLACED = "replaced"  # a link whose URL is asked for with a label
+
+_REPLACED = Drop(REPLACED)
+_UNANSWERED = Drop(UNANSWERED)
 _EXCLUDED = Drop(SkipReason.EXCLUDED.value)
 
 
 class Judge:
-    """The judge of one shard's entries."""
+    """The judge of one shard's entries.
+
+    Attributes:
+        replaced: links in memory, by seq, in whose place requests with a label came.
+    """
 
     def __init__(
         self,
@@ -51,7 +62,10 @@ class Judge:
         sitemaps: SitemapQuota,
         plugins: Plugins,
         max_per_host: int | None,
+        store: ShardStore,
     ) -> None:
+        self._store = store
+        self.replaced: set[int] = set()
         self._host, self._politeness = contacts.hosts.get, contacts.politeness
         self._robots = gate
         self._is_excluded = routes.is_excluded
@@ -70,7 +84,11 @@ class Judge:
             return Later(now + CONNECTING_POLL_S, is_for_host=True)
         if self._is_excluded(entry):
             return _EXCLUDED
+        if self.replaced and entry.seq in self.replaced:
+            return _REPLACED
         row = KINDS[entry.kind]
+        if row.is_sent_once and entry.seq in self._store.unanswered:
+            return _UNANSWERED
         for admits in self._plugins.admit:
             if (drop := admits(entry)) is not None:
                 return drop

@@ -78,9 +78,23 @@ class Routes:
         return known is not None and known.fetched + known.queued + more >= MANY_URLS
 
     def _unmet(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Return links without those that were passed on lately, and note them."""
-        is_new = self.recent.add
-        return [candidate for candidate in candidates if is_new(candidate.url)]
+        """Return links without those that were passed on lately, and note them.
+
+        Requests with a payload are known by more than their URL, so the store is asked about all.
+        """
+        is_new, is_wanted = self.recent.add, self._is_wanted
+        return [
+            each
+            for each in candidates
+            if (is_new(each.url) if each.payload is None else is_wanted(each.url))
+        ]
+
+    def _is_wanted(self, url: str) -> bool:
+        """Return whether a request may lead to a URL: out of scope, too, but not where excluded."""
+        if not self.rules.scope.excludes(url):
+            return True
+        self._emit(UrlsDropped(SkipReason.EXCLUDED.value, 1))
+        return False
 
     def all(self, candidates: Iterable[Candidate]) -> None:
         """Pass on everything. A seed keeps the tracking parameters that links lose, so it is not

@@ -37,10 +37,10 @@ from mannerly.politeness.model import THROTTLE
 from . import origins
 from .contacts import Contacts
 from .follows import Abandoned, Again, FollowContext, LearnRules, Read, starved, what_follows
-from .given_up import GivenUpHosts, dropped_because
+from .given_up import GivenUpHosts
 from .host_samples import HostSamples, NextWaits
 from .interfaces import PageReading, PageResult
-from .judge import Judge
+from .judge import REPLACED, Judge
 from .orders import HostControl, Orders
 from .origins import Origins, RobotsFiles, gate_for
 from .pending import Pending
@@ -48,8 +48,9 @@ from .plugin import Elsewhere, Plugins
 from .reading import credible, harvest_safely
 from .remaining import Remaining
 from .reporting import Reporting
-from .requests import RequestMaker
+from .requests import RequestMaker, Unsendable
 from .routes import Routes
+from .sent_once import SentOnce, is_sent_once
 from .sitemaps import Lists, SitemapQuota
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 ADMIT = 10_000  # URLs of the waiting room let in per tick
+
+REPEATED = "repeated"  # a request with a payload that was asked for before
 
 _SCARCE = (LocalError.NO_MEMORY, LocalError.NO_ROOM)
 
@@ -145,8 +148,9 @@ class Shard:
         )
         self._lessons = Reporting(contacts, given_up, plugins, pending, settings)
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
-        self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host)
-        self._request = RequestMaker(settings, self.flights, plugins)
+        self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
+        self._request = RequestMaker(settings, self.flights, plugins, store)
+        self._sent_once = SentOnce(store)
         self._samples = HostSamples(number, contacts) if watched is not Watched.NO else None
         self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
@@ -171,11 +175,15 @@ class Shard:
                 now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
             )
             for entry, reason in taken.dropped:
+                self.judge.replaced.discard(entry.seq)
                 self._drop(entry, origins.because(self.hosts.get(entry.host), reason))
             for flight in taken.starts:
                 if flight.host.budget is None:  # forgotten while it waited for its robots.txt
                     self.given_up.recall(flight.item.host, now)
-                requests.append(self._request(flight))
+                try:
+                    requests.append(self._request(flight))
+                except Unsendable as problem:
+                    self._give_back(flight, str(problem), now)
             if not taken.unknown and not taken.refills:
                 break
             needs = [each for each in taken.unknown if self.origins.is_admitted(each, now)]
@@ -185,6 +193,8 @@ class Shard:
                 self.origins.provide(need, now)
             for wanted in taken.refills:
                 entries = self.store.queued(wanted.host, after=wanted.after, limit=wanted.limit)
+                if self.store.has_payloads:
+                    self._drop_replaced(entries)
                 frontier.refill(wanted, entries, now=now.mono)
         return requests
 
@@ -206,7 +216,10 @@ class Shard:
         if shared is not None and instant >= shared.sure_until:
             return False
         may_leave = self._contacts.addresses.may_leave(host, address, permit, now=instant)
-        return may_leave and self.politeness.may_leave(permit, now=instant)
+        if not may_leave or not self.politeness.may_leave(permit, now=instant):
+            return False
+        item = flight.item
+        return not is_sent_once(item) or (isinstance(item, Entry) and self._sent_once.leaves(item))
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
@@ -232,6 +245,8 @@ class Shard:
         follows = what_follows(item, answer, retry, now, self._follow_context, given_up, lacked)
         for after_answer in self._plugins.after_answer:
             follows = after_answer(item, answer, follows, now)
+        if is_sent_once(item):
+            follows = self._sent_once.after(item, answer, follows)
         is_page_again = False
         if isinstance(follows, Again):
             is_failed = answer.error is not LocalError.HELD and not follows.is_visit
@@ -246,7 +261,7 @@ class Shard:
         elif isinstance(follows, Abandoned):
             assert isinstance(item, Entry)
             self.flights.end(flight)
-            self._drop(item, dropped_because(follows.reason))
+            self._drop(item, follows.reason)
             # It has no record, so it is not a page of this run.
             is_page_again = KINDS[item.kind].is_page
         elif isinstance(follows, Read):
@@ -295,6 +310,23 @@ class Shard:
         self._contacts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
+    def _give_back(self, flight: InFlight, reason: str, now: Now) -> None:
+        """Drop a request that cannot be made; nothing was sent."""
+        entry, permit = flight.item, flight.permit
+        assert isinstance(entry, Entry)
+        self.politeness.cancel(permit, now=now.mono)
+        self._contacts.addresses.cancel(permit, now=now.mono, was_sent=False)
+        self.flights.end(flight)
+        self._drop(entry, reason)
+        self.frontier.done(flight, now=now.mono)
+
+    def _drop_replaced(self, entries: list[Entry]) -> None:
+        """Drop links whose URL is asked for with a label, before they are in memory."""
+        links = [entry for entry in entries if KINDS[entry.kind].is_link]
+        labelled = self.store.labelled([entry.url for entry in links])
+        for entry in self.frontier.withhold(each for each in links if each.url in labelled):
+            self._drop(entry, REPLACED)
+
     def _harvest(
         self,
         flight: InFlight,
@@ -311,10 +343,10 @@ class Shard:
             found = harvest_safely(entry, answer, self.store, self.routes, now, work, failure)
         except MemoryError:
             follows = starved(entry, now, self._lacks(entry, LocalError.NO_MEMORY))
-            if isinstance(follows, Again):
+            if isinstance(follows, Again) and not is_sent_once(entry):
                 self._emit(crawl_events.PageRetried(entry, is_refusal=False, status=answer.status))
                 return self._put_back(flight, follows, now)
-            failure = follows.failure
+            failure = LocalError.NO_MEMORY.value
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
             found = harvest_safely(entry, answer, self.store, self.routes, now, None, failure)
         reading = PageReading(flight, answer, outcome, is_local=failure is not None)
@@ -412,6 +444,8 @@ class Shard:
             shared.flush(now)
         for told_of_it in self._plugins.committed:
             told_of_it()
+        if committed.repeated:
+            self._emit(crawl_events.UrlsDropped(REPEATED, committed.repeated))
         batch = pending.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
@@ -427,6 +461,8 @@ class Shard:
         for record in self.store.reminders():
             self.records.remind(self.given_up.recall(record.host, now), record, now)
         if received is not None:
+            if received.repeated:
+                self._emit(crawl_events.UrlsDropped(REPEATED, received.repeated))
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)
         self._upkeep(now)
@@ -509,4 +545,15 @@ class Shard:
 
     def _found(self, new: list[Entry], now: Now) -> None:
         self._emit(crawl_events.UrlsFound(len(new)))
+        if self.store.has_payloads:
+            self._replace_links(new)
         self.frontier.add(new, now=now.mono)
+
+    def _replace_links(self, new: list[Entry]) -> None:
+        """Have the links in memory dropped in whose place new requests with a label come."""
+        for entry in new:
+            host = self.hosts.get(entry.host) if KINDS[entry.kind].carries else None
+            link = None if host is None else host.link_to(entry.url)
+            payload = None if link is None else self.store.payload(entry.seq)
+            if link is not None and payload is not None and payload.takes_place:
+                self.judge.replaced.add(link.seq)

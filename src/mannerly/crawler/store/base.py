@@ -43,6 +43,18 @@ failed (`counts().rechecks`). A page whose sitemap is believed and says that it 
 not queued: its record counts as checked. If a URL that has a record is dropped, the record stays
 and has the reason as its error.
 
+**Payloads.** A candidate may have a payload (`mannerly.crawler.payload`), which stays with its
+entry for as long as the URL is known: `payload(seq)`. Such a request is known by its identity. One
+with a label takes the place of a link: it is new although its URL is known, and the URL is known
+from then on. `labelled` tells of which URLs that is so, and the shard drops the entries of links to
+them that are still queued. Of requests with the same identity, and of labels for one URL, the first
+counts, and `Committed.repeated` tells how many came too late. Entries without a payload cost
+nothing: a store that has none is not asked (`has_payloads`).
+
+**Requests that are sent once.** `note_sent` notes, without a commit and before its first byte
+leaves, that a request is sent which is not repeated; `note_refused` that it was refused before it
+did anything. `unanswered` are those that an earlier owner has sent: what became of them is unknown.
+
 **Elements.** The links of a page, and what else a reader may ask for, are bytes to the store
 (`Batch.elements`), committed with the record. A page of `Batch.unchanged` keeps what it has.
 
@@ -115,6 +127,7 @@ if TYPE_CHECKING:
         Skipped,
         Traffic,
     )
+    from mannerly.crawler.payload import Payload
     from mannerly.politeness.model import Instant
 
     from .fleet import Fleet
@@ -184,6 +197,7 @@ class Committed:
 
     new: list[Entry]  # without those that wait: `admit_waiting` returns them when they are let in
     waiting: int  # new ones that went to the waiting room
+    repeated: int = 0  # requests with a payload that were known, also those of other shards
 
 
 class BroughtBack(NamedTuple):
@@ -237,6 +251,7 @@ _POSITION_AND_RECORD = itemgetter(0, 1)
 _RECORD = itemgetter(1)
 _RECORD_AND_ELEMENTS = itemgetter(1, 2)
 _RECORD_AND_PLACE = itemgetter(0, 1, 3)
+_PAYLOAD = 7  # the place in a `Candidate`: by number, which takes a third of the time
 
 
 class Records(Protocol):
@@ -298,6 +313,12 @@ class ShardQueries(Records, Protocol):
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+
+    def payload(self, seq: int) -> Payload | None:
+        """Return what an entry carries; None: nothing."""
+
+    def labelled(self, urls: Sequence[str]) -> set[str]:
+        """Return those URLs of this shard for which there is a request with a label."""
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""
@@ -391,6 +412,12 @@ class ShardChanges(Protocol):
     def parsing(self, seq: int) -> None:
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
 
+    def note_sent(self, seq: int) -> None:
+        """Note, without a commit, that a request leaves now which is sent once."""
+
+    def note_refused(self, seq: int) -> None:
+        """Note, without a commit, that it was refused: it may be sent again."""
+
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
 
@@ -408,6 +435,9 @@ class ShardStore(ShardReader, ShardChanges):
     suspects: Mapping[int, int]  # by seq: how often a process died while parsing this page
     # seqs acknowledged before this claim; some may be committed already
     acknowledged: AbstractSet[int]
+    has_payloads: bool  # an entry of this shard has or had a payload
+    # seqs of requests that are sent once: sent before this claim, without a result
+    unanswered: AbstractSet[int]
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost: the waits in them still
@@ -429,6 +459,14 @@ def check_recipients(batch: Batch, shard: int, shards: int) -> None:
     for other, _ in batch.outgoing:
         if other == shard or not 0 <= other < shards:
             raise ValueError(f"shard {shard} of {shards} cannot send to shard {other}")
+
+
+def requests_first(candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates with a payload before the others: a link to the same URL is known then."""
+    carrying = [each for each in candidates if each[_PAYLOAD] is not None]
+    if not carrying:
+        return candidates
+    return carrying + [each for each in candidates if each[_PAYLOAD] is None]
 
 
 def by_shard(outgoing: list[tuple[int, Candidate]]) -> Mapping[int, list[Candidate]]:

@@ -19,6 +19,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     RecrawlContract a second crawl: records that stay, elements of pages, sitemaps
     LinkContract    links between shards
     ReportContract  checked links, and answers over time
+    PayloadContract requests that carry something: identity, labels, what is sent once
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker heartbeats
     FleetContract   several runs on one crawl; only for stores that can be shared
@@ -33,6 +34,7 @@ from .crawl import CrawlContract
 from .fleet import FleetContract
 from .kept import KeptContract
 from .links import LinkContract
+from .payloads import PayloadContract
 from .report import ReportContract
 from .retry import RetryContract
 from .shard import ShardContract
@@ -44,6 +46,7 @@ __all__ = [
     "FleetContract",
     "KeptContract",
     "LinkContract",
+    "PayloadContract",
     "RecrawlContract",
     "ReportContract",
     "RetryContract",
@@ -64,6 +67,7 @@ class StoreContract(
     RecrawlContract,
     ReportContract,
     LinkContract,
+    PayloadContract,
     KeptContract,
     CrawlContract,
 ):

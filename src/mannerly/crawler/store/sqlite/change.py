@@ -5,10 +5,12 @@ then URLs arrive.
 
     leave     only an entry that is still queued can be recorded or dropped. A late or repeated
               record changes nothing, so a batch whose commit failed can be offered again
-    arrive    only a URL that is in none of the tables gets a number and a row
+    arrive    only a URL that is in none of the tables gets a number and a row; a request that
+              carries something is known by its identity, and comes before links
     send      every link to another shard is written down; whether it is new is for that shard
 
-Nothing here begins, commits or rolls back.
+Nothing here begins, commits or rolls back. The module is long because all that one transaction
+changes is in one place.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from mannerly.crawler.model import (
     is_failed,
     is_given_up,
 )
-from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard
+from mannerly.crawler.payload import encode as encode_payload
+from mannerly.crawler.store.base import Batch, Committed, StoreError, by_shard, requests_first
 from mannerly.database.sqlite import repair_advice
 
 from .bring_back import keep_order
@@ -96,6 +99,7 @@ _KEPT = """
     INSERT OR REPLACE INTO kept (seq, segment, start, length)
     VALUES (?, (SELECT number FROM segments WHERE name = ?), ?, ?)
 """
+_PAYLOAD = insert("payloads", "seq", "takes_place", "payload")
 _ITEMS = insert("items", "seq", "count", "items", "error", verb="INSERT OR REPLACE")
 
 Recorded: TypeAlias = dict[int, tuple[int, int, int]]
@@ -130,7 +134,9 @@ class Applied(NamedTuple):
     """The outcome of a change, to be remembered once it is committed."""
 
     committed: Committed
-    arrived: list[str]  # every new URL, whichever table it went to
+    arrived: list[str]  # every new identity, whichever table it went to
+    labelled: list[str]  # the URLs among them that have a label now
+    has_payloads: bool = False
 
 
 class Change:
@@ -150,10 +156,23 @@ class Change:
         self._records: list[HostRecord] = []
         ids.given = 0
 
-    def apply(self, batch: Batch, fresh: Callable[[set[str]], set[str]]) -> Applied:
-        """Apply the whole batch; `fresh` tells which URLs are in none of the tables."""
+    def apply(
+        self,
+        batch: Batch,
+        fresh: Callable[[set[str]], set[str]],
+        labelled: Callable[[list[str]], set[str]],
+    ) -> Applied:
+        """Apply the whole batch.
+
+        `fresh` tells which identities are in none of the tables, `labelled` which URLs have a
+        label.
+        """
         self._leave(batch)
-        applied = self._arrive(batch.found, fresh)
+        candidates = requests_first(batch.found)
+        if candidates and candidates[0].payload is not None:
+            applied = self._arrive_with_payloads(candidates, fresh, labelled)
+        else:
+            applied = self._arrive(candidates, fresh)
         self._send(batch.outgoing)
         self._keep(batch)
         if batch.segments or batch.items:
@@ -312,13 +331,53 @@ class Change:
         entries: list[Entry] = []
         for candidate in candidates:
             if candidate[0] in new:  # most are not: unpack the others only
-                url, host, depth, priority, parent, hops, kind = candidate
+                url, host, depth, priority, parent, hops, kind, _ = candidate
                 new.remove(url)
                 seq = self._next_seq()
                 arrivals.append((seq, url, self.ids[host], priority))
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
         self.database.executemany(_ARRIVE, arrivals)
-        return Applied(self.place(entries), [row[1] for row in arrivals])
+        return Applied(self.place(entries), [row[1] for row in arrivals], [])
+
+    def _arrive_with_payloads(
+        self,
+        candidates: list[Candidate],
+        fresh: Callable[[set[str]], set[str]],
+        labelled: Callable[[list[str]], set[str]],
+    ) -> Applied:
+        """Take in requests with a payload by their identity, and then the links."""
+        carried = [(each, each.payload) for each in candidates if each.payload is not None]
+        names = [payload.identity(each.url) for each, payload in carried]
+        new = fresh({*names, *(each.url for each in candidates[len(carried) :])})
+        known = [each.url for each, payload in carried if payload.takes_place]
+        with_label = labelled([url for url in known if url not in new])
+        arrivals: list[tuple[int, str, int, int]] = []
+        entries: list[Entry] = []
+        payloads: list[Row] = []
+        repeated = 0
+        labels: list[str] = []
+        for name, (candidate, payload) in zip(names, carried, strict=True):
+            url, host, depth, priority, parent, hops, kind, _ = candidate
+            if url in with_label if payload.takes_place else name not in new:
+                repeated += 1
+                continue
+            new.discard(name)
+            if payload.takes_place:
+                with_label.add(url)
+                labels.append(url)
+            seq = self._next_seq()
+            arrivals.append((seq, name, self.ids[host], priority))
+            entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
+            payloads.append((seq, payload.takes_place, encode_payload(payload)))
+        self.database.executemany(_ARRIVE, arrivals)
+        self.database.executemany(_PAYLOAD, payloads)
+        placed = self.place(entries)
+        links = self._arrive(candidates[len(carried) :], new.intersection)
+        committed = Committed(
+            placed.new + links.committed.new, placed.waiting + links.committed.waiting, repeated
+        )
+        arrived = [row[1] for row in arrivals] + links.arrived
+        return Applied(committed, arrived, labels, has_payloads=True)
 
     def place(self, entries: list[Entry]) -> Committed:
         """Queue entries, as far as there is room; let the others wait."""

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Entry, HostRecord, PageRecord, RobotsRecord, Skipped
+from mannerly.crawler.payload import decode
 from mannerly.crawler.store.base import StoreError
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.database.files import open_regular
@@ -77,6 +79,7 @@ _TABLES = {
     "segments": _Table(("number",), ("name", "length"), tuple[str, int]),
     "kept": _Table(("seq",), ("segment", "start", "length"), tuple[int, int, int]),
     "items": _Table(("seq",), ("count", "items", "error"), tuple[int, bytes, str | None]),
+    "payloads": _Table(("seq",), ("takes_place", "payload"), tuple[bool, bytes]),
 }
 _MENDED = ("hosts", "pages", "skipped")  # tables whose records a reader mends, too
 _HOSTED = ("queue", "waiting", "given_up", "pages")  # tables in which a host is a number
@@ -87,7 +90,8 @@ _LOST = f"""
 """  # noqa: S608
 _UNKNOWN = " UNION ALL ".join(
     f"SELECT seq, url, host FROM {table} WHERE NOT EXISTS (SELECT 1 FROM seen "  # noqa: S608
-    f"WHERE seen.url = {table}.url) AND seq NOT IN (SELECT seq FROM arrivals)"
+    f"WHERE seen.url = {table}.url) AND seq NOT IN (SELECT seq FROM arrivals) "
+    "AND seq NOT IN (SELECT seq FROM payloads)"  # it may be known by more than its URL
     for table in _HOSTED
 )
 _HOSTLESS = " UNION ALL ".join(
@@ -214,7 +218,10 @@ def _repaired(database: Database) -> list[str]:
             "INSERT OR IGNORE INTO seen (seq, url, host, priority) VALUES (?, ?, ?, 0)", unknown
         )
         lost = database.rows(_LOST)
-        rows = [(seq, url, host, 1, rank, None, 0, 0) for seq, url, host, rank in lost]
+        rows = [
+            (seq, url.partition(" ")[0], host, 1, rank, None, 0, _kind_of(database, seq))
+            for seq, url, host, rank in lost
+        ]
         database.executemany(insert("queue", *ENTRY), rows)
     counted = (
         (len(hostless), "added {:,} missing hosts"),
@@ -223,6 +230,15 @@ def _repaired(database: Database) -> list[str]:
     )
     done += [what.format(count) for count, what in counted if count]
     return done + [f"mended the counter {each}" for each in mend_counters(database)]
+
+
+def _kind_of(database: Database, seq: int) -> Kind:
+    """Return the kind of an entry that has lost its place."""
+    row = database.row("SELECT payload FROM payloads WHERE seq = ?", (seq,))
+    if row is not None:
+        with suppress(ValueError):
+            return decode(row[0]).kind
+    return Kind.PAGE
 
 
 def _unreadable(database: Database) -> Iterator[_Unreadable]:

@@ -41,6 +41,8 @@ MAX_LINKS = 500
 # Another sender holds an inbox for one short transaction: a few flushes of a slow disk.
 _BUSY_MS = 200
 
+_PAYLOAD = 7  # the place in a `Candidate`
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Candidate]).decode
 
@@ -56,7 +58,9 @@ def encode_links(candidates: Sequence[Candidate]) -> Iterator[LinkBatch]:
     """Yield the batches that it takes to send these."""
     for start in range(0, len(candidates), MAX_LINKS):
         part = candidates[start : start + MAX_LINKS]
-        yield LinkBatch(len(part), _encode(part))
+        # One without a payload has no field for it.
+        rows = [each[:_PAYLOAD] if each[_PAYLOAD] is None else each for each in part]
+        yield LinkBatch(len(part), _encode(rows))
 
 
 def decode_links(links: bytes) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Notes of a shard that need no commit, in two small files that outlive a crash.
+"""Notes of a shard that need no commit, in small files that outlive a crash.
 
 shard-<n>.parsing   the page that is being parsed: eight mapped bytes. Writing to them is a
                     store into memory (0.1 µs), and the kernel keeps it when the process is
@@ -7,6 +7,8 @@ shard-<n>.done      the pages that the consumer of a crawl is done with, eight b
                     appended by a write to the kernel (2 µs). They matter only until the page is
                     committed; those that are were removed at the start of the next run, by the
                     run itself, so the file never changes while a process appends to it
+shard-<n>.sent      requests that are sent once, appended before their first byte leaves; with
+                    a minus sign when they were refused, or have a result
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from mannerly.crawler.store.base import StoreError
 from mannerly.database.files import open_regular, read_file, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
     from pathlib import Path
 
 _SEQ = Struct("<q")
@@ -51,19 +53,18 @@ class ParsingNote:
         self._map.close()
 
 
-class AcknowledgedLog:
-    """Appends to a shard's list of acknowledged pages."""
+class _NumberLog:
+    """Appends numbers to a file, each with one write to the kernel."""
 
-    def __init__(self, directory: Path, shard: int) -> None:
-        path = acknowledged_path(directory, shard)
+    def __init__(self, path: Path) -> None:
         try:
             self._descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
-    def add(self, seq: int) -> None:
-        """Append a page."""
-        os.write(self._descriptor, _SEQ.pack(seq))
+    def add(self, number: int) -> None:
+        """Append a number."""
+        os.write(self._descriptor, _SEQ.pack(number))
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -72,15 +73,69 @@ class AcknowledgedLog:
             self._descriptor = -1
 
 
+class AcknowledgedLog(_NumberLog):
+    """Appends to a shard's list of acknowledged pages."""
+
+    def __init__(self, directory: Path, shard: int) -> None:
+        super().__init__(acknowledged_path(directory, shard))
+
+
+class SentLog(_NumberLog):
+    """Appends to a shard's list of requests that are sent once.
+
+    `durable`: a note is on disk before the request leaves, as the commits of such a crawl are.
+    """
+
+    def __init__(self, directory: Path, shard: int, *, durable: bool) -> None:
+        super().__init__(sent_path(directory, shard))
+        self._durable = durable
+
+    def add(self, number: int) -> None:
+        """Append a request, with a minus sign one that may be sent again."""
+        try:
+            super().add(number)
+            if self._durable:
+                os.fsync(self._descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot note what is sent: {error.strerror}") from error
+
+
+def read_sent(directory: Path, shard: int) -> set[int]:
+    """Return the requests that were sent and not refused."""
+    sent: set[int] = set()
+    for number in _numbers(sent_path(directory, shard)):
+        if number > 0:
+            sent.add(number)
+        else:
+            sent.discard(-number)
+    return sent
+
+
+def prune_sent(directory: Path, shard: int, left: Iterable[int]) -> None:
+    """Begin the list of sent requests anew with these. Nothing may append meanwhile."""
+    path = sent_path(directory, shard)
+    data = b"".join([_SEQ.pack(seq) for seq in sorted(left)])
+    try:
+        if path.exists() and path.stat().st_size != len(data):
+            write_file(path, data)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+
+
 def read_acknowledged(directory: Path, shard: int) -> set[int]:
     """Return the pages in a shard's list; a last piece that was cut by a crash is left out."""
+    return set(_numbers(acknowledged_path(directory, shard)))
+
+
+def _numbers(path: Path) -> list[int]:
     try:
-        data = read_file(acknowledged_path(directory, shard))
+        data = read_file(path)
     except FileNotFoundError:
-        return set()
+        return []
     except OSError as error:
-        raise StoreError(f"cannot use {error.filename or directory}: {error.strerror}") from error
-    return {seq for (seq,) in _SEQ.iter_unpack(data[: len(data) // _SEQ.size * _SEQ.size])}
+        raise StoreError(f"cannot use {error.filename or path}: {error.strerror}") from error
+    whole = len(data) // _SEQ.size * _SEQ.size
+    return [number for (number,) in _SEQ.iter_unpack(data[:whole])]
 
 
 def prune_acknowledged(directory: Path, shard: int, committed: Container[int]) -> None:
@@ -100,3 +155,8 @@ def parsing_path(directory: Path, shard: int) -> Path:
 def acknowledged_path(directory: Path, shard: int) -> Path:
     """Return the file of the acknowledged pages."""
     return directory / f"shard-{shard}.done"
+
+
+def sent_path(directory: Path, shard: int) -> Path:
+    """Return the file of the requests that are sent once."""
+    return directory / f"shard-{shard}.sent"

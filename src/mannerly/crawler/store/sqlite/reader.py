@@ -4,6 +4,8 @@ A reader in another process (status, export, explain) sees the last commit and i
 owner's way. Long lists are read in slices, each its own short statement: a statement left open
 would pin the write-ahead log, which then grows for as long as an export takes, and the owner may
 commit between two slices.
+
+The module is long because it answers every question of `ShardReader`, each in a few lines.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from mannerly.crawler.model import (
     Skipped,
     Traffic,
 )
+from mannerly.crawler.payload import decode as decode_payload
 from mannerly.crawler.store.base import Counts, Earlier, Extra, ShardReader, Stored, StoreError
 from mannerly.database.ranges import out_of_range
 from mannerly.database.sqlite import Database
@@ -35,10 +38,11 @@ from .inbox import decode_links
 from .schema import CHECKS_ONLY, HOST, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.model import Candidate
+    from mannerly.crawler.payload import Payload
     from mannerly.database.sqlite import Row
 
 T = TypeVar("T")
@@ -81,9 +85,21 @@ _LEFT = """
     WHERE EXISTS (SELECT 1 FROM pages WHERE seq = asked.value)
        OR EXISTS (SELECT 1 FROM skipped WHERE seq = asked.value)
 """
+# Of a URL with a label the larger number: the other one is that of the link before.
 _LOCATE = """
-    SELECT seq, host, priority FROM seen WHERE url = ?1
-    UNION ALL SELECT seq, host, priority FROM arrivals WHERE url = ?1
+    SELECT seq, host, priority FROM (
+        SELECT seq, host, priority FROM seen WHERE url = ?1
+        UNION ALL SELECT seq, host, priority FROM arrivals WHERE url = ?1
+    ) ORDER BY seq DESC LIMIT 1
+"""
+_RECENT_LABELS = """
+    SELECT url FROM arrivals JOIN payloads USING (seq) WHERE takes_place
+"""
+_LABELLED = """
+    SELECT value FROM carray(?) AS asked
+    WHERE EXISTS (
+        SELECT 1 FROM seen JOIN payloads USING (seq) WHERE url = asked.value AND takes_place
+    )
 """
 _FIND_QUEUED = """
     SELECT seq, url, hosts.host, depth, priority, parent, hops, kind
@@ -329,16 +345,55 @@ class SqliteReader(ShardReader):
 
     def urls(self) -> Iterator[str]:
         """Yield every URL known to the shard, each once."""
+        last = ""
+        arrived = {identity.partition(" ")[0] for identity in self._arrivals()}
+        yield from arrived
+        for identity in self._index():  # in order: those of one URL are neighbours
+            url = identity.partition(" ")[0]
+            if url != last and url not in arrived:
+                yield url
+            last = url
+
+    def identities(self) -> Iterator[str]:
+        """Yield what every request of the shard is known by, each once."""
         arrived = self._arrivals()
         yield from arrived
+        # Arrivals may be carried over into the index between two slices.
+        yield from (identity for identity in self._index() if identity not in arrived)
+
+    def _index(self) -> Iterator[str]:
         last = ""
         while rows := self._rows(
             "SELECT url FROM seen WHERE url > ? ORDER BY url LIMIT ?", (last, _URL_SLICE)
         ):
             last = rows[-1][0]
             self._checked(rows, list[tuple[str]])
-            # Arrivals may be carried over into `seen` between two slices.
-            yield from (url for (url,) in rows if url not in arrived)
+            yield from (url for (url,) in rows)
+
+    def payload(self, seq: int) -> Payload | None:
+        """Return what an entry carries; None: nothing."""
+        row = self._row("SELECT payload FROM payloads WHERE seq = ?", (seq,))
+        if row is None:
+            return None
+        try:
+            return decode_payload(self._checked(row[0], bytes))
+        except ValueError as error:
+            raise self._database.damaged(f"the payload of entry {seq} ({error})") from None
+
+    def labelled(self, urls: Sequence[str]) -> set[str]:
+        """Return those URLs for which there is a request with a label."""
+        return self._recent_labels().intersection(urls) | self._labelled_before(urls)
+
+    def _recent_labels(self) -> set[str]:
+        rows = self._rows(_RECENT_LABELS)
+        return {url for (url,) in self._checked(rows, list[tuple[str]])}
+
+    def _labelled_before(self, urls: Sequence[str]) -> set[str]:
+        """Return those of `labelled` that the index has."""
+        known: set[str] = set()
+        for part in self._parts(sorted(urls)):
+            known.update(url for (url,) in self._rows(_LABELLED, (apsw.carray(tuple(part)),)))
+        return known
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

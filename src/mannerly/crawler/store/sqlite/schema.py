@@ -22,6 +22,8 @@ lands anywhere in a large tree costs ten times as much as one at the end. Hence
                 a hash is the key, because the URLs of a site are neighbours then
 
     kept        by seq, as `items`: most crawls have neither, so `pages` has no columns for them
+    payloads    by seq, for as long as the URL is known. `seen` has the identity of a request that
+                is not its URL alone; of a URL with a label it has the number of that request
 
 and `totals` is one row with what would otherwise have to be counted.
 
@@ -32,18 +34,21 @@ tables are named once, at the end, and statements are made of them.
 
 from __future__ import annotations
 
-from mannerly.crawler.kinds import Form, numbers
+from mannerly.crawler.kinds import SENT_ONCE, Form, numbers
 from mannerly.crawler.model import NOT_READ, REFUSALS, PageRecord
 from mannerly.database.sqlite import FileKind
 
 
-def of_form(form: Form) -> str:
-    """Return the condition that a row is of a kind of this form."""
-    first, *others = numbers(form)
+def of_kinds(kinds: tuple[int, ...]) -> str:
+    """Return the condition that a row is of one of these kinds."""
+    first, *others = kinds
     return f"kind IN ({', '.join(map(str, (first, *others)))})" if others else f"kind = {first}"
 
 
-PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY = map(of_form, (Form.PAGE, Form.LISTING, Form.CHECK))
+PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY = (
+    of_kinds(numbers(form)) for form in (Form.PAGE, Form.LISTING, Form.CHECK)
+)
+REPEATABLE_PAGES = of_kinds(tuple(each for each in numbers(Form.PAGE) if each not in SENT_ONCE))
 
 # The condition of the index of failed pages: a query that repeats it reads the index.
 MAY_HAVE_FAILED = "(status IS NULL OR status >= 400 OR error IS NOT NULL)"
@@ -57,7 +62,7 @@ FAILED = f"""
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    9,
+    10,
     f"""
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -193,6 +198,9 @@ SHARD = FileKind(
     );
     CREATE TABLE items (
         seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, items BLOB NOT NULL, error TEXT
+    );
+    CREATE TABLE payloads (
+        seq INTEGER PRIMARY KEY, takes_place INTEGER NOT NULL, payload BLOB NOT NULL
     );
     """,
 )

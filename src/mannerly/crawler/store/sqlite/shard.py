@@ -40,7 +40,15 @@ from .elements import ElementsWriter
 from .inbox import Inbox, LinkBatch, inbox_path
 from .lock import OwnerLock
 from .maybe_known import MaybeKnown
-from .notes import NOTHING, ParsingNote, parsing_path, read_acknowledged
+from .notes import (
+    NOTHING,
+    ParsingNote,
+    SentLog,
+    parsing_path,
+    prune_sent,
+    read_acknowledged,
+    read_sent,
+)
 from .reader import SqliteReader, shard_path
 from .schema import INBOX, SHARD
 
@@ -73,6 +81,15 @@ _OUTBOX = "SELECT id, shard, count, links FROM outbox WHERE id > ? ORDER BY id L
 _CARRY_OVER = """
     INSERT OR ROLLBACK INTO seen SELECT url, seq, host, priority FROM arrivals ORDER BY url;
     DELETE FROM arrivals;
+"""
+# Of a URL that came as a link and then with a label, the label's number stays.
+_RELABEL = """
+    CREATE TEMP TABLE relabelled AS
+        SELECT url FROM arrivals JOIN payloads USING (seq) WHERE takes_place;
+    DELETE FROM seen WHERE url IN (SELECT url FROM relabelled);
+    DELETE FROM arrivals WHERE url IN (SELECT url FROM relabelled)
+        AND seq NOT IN (SELECT max(seq) FROM arrivals GROUP BY url);
+    DROP TABLE relabelled;
 """
 
 
@@ -133,9 +150,17 @@ class SqliteStore(SqliteReader, ShardStore):
             self._parsed = self._note.cell
             self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
             self.acknowledged: AbstractSet[int] = read_acknowledged(directory, shard)
+            sent = read_sent(directory, shard)
+            self.unanswered: AbstractSet[int] = sent - self.left_queue(sent)
+            prune_sent(directory, shard, self.unanswered)
+            self._sent_log: SentLog | None = None  # until something is noted
+            self._sent = set(self.unanswered)
+            self._durable = durable
+            self.has_payloads = self._row("SELECT 1 FROM payloads LIMIT 1") is not None
+            self._labels = self._recent_labels()
             self._confirmed: set[str] = set()
             is_new = not self._recent and not self.counts().hosts
-            self._maybe_known = MaybeKnown(None if is_new else self.urls())
+            self._maybe_known = MaybeKnown(None if is_new else self.identities())
             self._inboxes: dict[int, Inbox] = {}
             on_error.pop_all()
 
@@ -148,11 +173,14 @@ class SqliteStore(SqliteReader, ShardStore):
         self._maybe_known.catch_up(CATCH_UP * len(batch.found))
         cleared = self._cleared(batch) if self.suspects else ()
         with self._change() as change:
-            applied = change.apply(batch, self._fresh)
+            applied = change.apply(batch, self._fresh, self.labelled)
             if cleared:
                 change.clear_suspects(cleared)
         if cleared:
             self.suspects = {seq: n for seq, n in self.suspects.items() if seq not in cleared}
+        if self._sent:
+            for seq in {entry.seq for entry, _ in batch.pages + batch.dropped} & self._sent:
+                self.note_refused(seq)
         return self._remember(applied)
 
     def admit_waiting(self, room: int) -> list[Entry]:
@@ -186,7 +214,7 @@ class SqliteStore(SqliteReader, ShardStore):
             return Committed([], 0)
         self._carry_over()
         with self._change(on_disk=True) as change:
-            applied = change.apply(Batch(found=candidates), self._fresh)
+            applied = change.apply(Batch(found=candidates), self._fresh, self.labelled)
         committed = self._remember(applied)
         with suppress(StoreBusy):  # then they come again, and are known
             inbox.remove(last)
@@ -206,6 +234,19 @@ class SqliteStore(SqliteReader, ShardStore):
         row = self._row("SELECT applied FROM totals")
         return self._checked(row[0], int) if row else 0
 
+    def note_sent(self, seq: int) -> None:
+        """Note, without a commit, that a request leaves now which is sent once."""
+        if self._sent_log is None:
+            self._sent_log = SentLog(self._directory, self.shard, durable=self._durable)
+        self._sent_log.add(seq)
+        self._sent.add(seq)
+
+    def note_refused(self, seq: int) -> None:
+        """Note, without a commit, that it was refused: it may be sent again."""
+        self.note_sent(-seq)
+        self._sent -= {seq, -seq}
+        self.unanswered = self.unanswered - {seq}
+
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
         with self._database.transaction():
@@ -216,6 +257,8 @@ class SqliteStore(SqliteReader, ShardStore):
         for inbox in self._inboxes.values():
             inbox.close()
         self._note.close()
+        if self._sent_log is not None:
+            self._sent_log.close()
         with suppress(StoreError):  # on a full disk the next owner checks for nothing
             self._mark_open(is_open=False)
         super().close()
@@ -248,9 +291,15 @@ class SqliteStore(SqliteReader, ShardStore):
         self._confirmed |= known
         return fresh - known
 
+    def labelled(self, urls: Sequence[str]) -> set[str]:
+        """Return those URLs for which there is a request with a label."""
+        return self._labels.intersection(urls) | self._labelled_before(urls)
+
     def _remember(self, applied: Applied) -> Committed:
         """Count the URLs of a transaction as known, now that it is committed."""
         self._recent.update(applied.arrived)
+        self._labels.update(applied.labelled)
+        self.has_payloads = self.has_payloads or applied.has_payloads
         self._maybe_known.learn(applied.arrived)
         return applied.committed
 
@@ -259,8 +308,10 @@ class SqliteStore(SqliteReader, ShardStore):
         if len(self._recent) < self._carry_over_at:
             return
         with self._database.transaction():
+            if self._labels:
+                self._database.execute(_RELABEL)
             self._database.execute(_CARRY_OVER)
-        self._recent = set()
+        self._recent, self._labels = set(), set()
 
     def _hand_over(self, shard: int, rows: Sequence[Row]) -> int:
         """Post to an inbox, then forget: a crash in between only repeats it."""

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 from mannerly.crawler.control import Recrawl, encode
 from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import Entry, is_failed, is_given_up
-from mannerly.crawler.store.base import Batch, Committed, by_shard
+from mannerly.crawler.payload import encode as encode_payload
+from mannerly.crawler.store.base import Batch, Committed, by_shard, requests_first
 
 from .host_codec import pack_host, pack_robots
 from .layout import FoundUrl, LeavingUrl
-from .packing import fingerprint, pack, pack_entry, queued_text, score
+from .packing import as_text, fingerprint, pack, pack_entry, queued_text, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    import msgspec
 
     from mannerly.crawler.control import RetryUrls
     from mannerly.crawler.model import Candidate, PageRecord
@@ -50,17 +53,18 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
     for entry, reason in batch.dropped:
         given_up = f"{reason}\0{pack_entry(entry)}" if is_given_up(reason) else ""
         dropped += _leaving(hosts, entry, given_up)
-    found = offered(batch.found, hosts)
+    found, carried = offered(batch.found, hosts)
     links: list[Any] = []
     for shard, candidates in by_shard(batch.outgoing).items():
         theirs: dict[str, int] = {}
-        values = offered(candidates, theirs)
-        links += (shard, list(theirs), values)
+        values, theirs_carried = offered(requests_first(candidates), theirs)
+        links += (shard, list(theirs), values, theirs_carried)
     return {
         "pages": pages,
         "entries": entries,
         "dropped": dropped,
         "found": found,
+        "carried": carried,
         "hosts": list(hosts),
         "links": links,
         "records": flat((each.host, pack_host(each, ahead_s, clock_s)) for each in batch.hosts),
@@ -73,14 +77,27 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
     }
 
 
-def offered(candidates: Sequence[Candidate], hosts: dict[str, int]) -> list[Any]:
-    """Return candidates as `arrive.lua` takes them; their hosts join `hosts`."""
+LINK_VALUES = 4  # of one shard, in `links`
+
+
+def offered(
+    candidates: Sequence[Candidate], hosts: dict[str, int]
+) -> tuple[list[Any], dict[int, tuple[msgspec.Raw, bool]]]:
+    """Return candidates as `arrive.lua` takes them; their hosts join `hosts`.
+
+    And what they carry, by the place of the candidate's first value, and whether it takes a place.
+    """
     values: list[Any] = []
-    for url, host, depth, priority, parent, hops, kind in candidates:
+    carried: dict[int, tuple[msgspec.Raw, bool]] = {}
+    for url, host, depth, priority, parent, hops, kind, payload in candidates:
         score(priority, 0)  # refuses one that does not fit
         packed = pack(url, host, depth, parent, hops, kind)
-        values += FoundUrl(*fingerprint(url), _place(hosts, host), priority, packed)
-    return values
+        identity = url
+        if payload is not None:
+            identity = payload.identity(url)
+            carried[len(values) + 1] = as_text(encode_payload(payload)), payload.takes_place
+        values += FoundUrl(*fingerprint(identity), _place(hosts, host), priority, packed)
+    return values, carried
 
 
 def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
@@ -88,9 +105,9 @@ def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
     new = [
         Entry(answer.first + at, url, host, depth, priority, parent, hops, kind)
         for at, place in enumerate(answer.new[: answer.queued])
-        for url, host, depth, priority, parent, hops, kind in (candidates[place],)
+        for url, host, depth, priority, parent, hops, kind, _ in (candidates[place],)
     ]
-    return Committed(new, len(answer.new) - answer.queued)
+    return Committed(new, len(answer.new) - answer.queued, answer.repeated)
 
 
 def kind_of_record(entry: Entry, record: PageRecord) -> str:

@@ -24,7 +24,7 @@ from mannerly.crawler.store.fleet import StoreAway
 
 from .batches import NOT_FAILED
 from .layout import leaving_urls
-from .packing import Poisoned, number_of, queued_text, score, unpack
+from .packing import Poisoned, as_text, number_of, queued_text, score, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 BLOCK = 256  # entries
 PORTION_BLOCKS = 8  # that are read at once
 _LARGEST = 16 << 20  # bytes of a block, unpacked
-_TEXT32 = b"\xdb"  # msgpack: a text of up to 4 GB
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -97,11 +96,6 @@ def unpack_block(block: bytes, key: str) -> list[Entry]:
     if not unpacker.eof:
         raise Poisoned(f"a block of URLs in {key} is cut off, or too large")
     return [_unpacked(row, key) for row in rows]
-
-
-def as_text(data: bytes) -> msgspec.Raw:
-    """Return bytes as msgpack that Lua reads as a string: it knows no binary ones."""
-    return msgspec.Raw(_TEXT32 + len(data).to_bytes(4, "big") + data)
 
 
 def packed_text(entry: Entry) -> bytes:

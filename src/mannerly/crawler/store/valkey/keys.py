@@ -31,6 +31,8 @@ Keys of a shard; scripts make them from the first one:
     y        list: orders to bring URLs back
     x        hash: pages during whose parsing an owner died
     d        set: pages that the program is done with
+    p        hash: what requests carry, by seq, for as long as their URL is known
+    st       set: requests that are sent once, were sent and have no result
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ OF_CRAWL = ("manifest", "meta", "orders", "cards", "arrivals")
 OF_HOSTS = ("b", "l", "h", "w", "run")
 OF_SHARD = (
     *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "v", "i"),
-    *("lg", "sg", "u", "ut", "m", "mb", "rm", "rb", "y", "x", "d"),
+    *("lg", "sg", "u", "ut", "m", "mb", "rm", "rb", "y", "x", "d", "p", "st"),
 )
 OF_SHARD_BEFORE = ("k", "l", "q")  # a bucket, or a priority and a host, follows
 

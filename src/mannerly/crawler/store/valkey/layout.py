@@ -28,7 +28,10 @@ class LeavingUrl(NamedTuple):
 
 
 class FoundUrl(NamedTuple):
-    """A URL that may be new: in `found` and `links` of `commit.lua`."""
+    """A URL that may be new: in `found` and `links` of `commit.lua`.
+
+    What it carries, if anything, is in a table beside it, by its place (`batches.offered`).
+    """
 
     print: str
     address: int  # of its bucket

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.kinds import KINDS
 from mannerly.database.client import hash_pieces
 
-from .fetched import BLOCK, as_text, pack_block, packed_text, recorded_portions
-from .packing import unpack_entry
+from .fetched import BLOCK, pack_block, packed_text, recorded_portions
+from .packing import as_text, unpack_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,8 @@ from mannerly.crawler.store.base import Manifest, StoreError
 from .packing import Poisoned, text_of
 
 MAX_SHARDS = 16_384
-SCHEMA = 3  # 2: leases and waits are counted by members; 3: all keys of a crawl have one hash tag
+# 2: leases and waits are counted by members; 3: all keys of a crawl have one hash tag; 4: payloads
+SCHEMA = 4
 
 
 class _Schema(msgspec.Struct, frozen=True):

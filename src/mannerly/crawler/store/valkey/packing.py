@@ -6,7 +6,8 @@ So a shard can have 134 million URLs, and a priority is below 67 million (`web.p
 **Text.** A queued URL is kept without its host, and its parent without what both have in common,
 because the memory of the server is the limit of a crawl:
 
-    flags     1 character: scheme, kind, and how the parent is written
+    flags     1 character: scheme, kind, and how the parent is written. For the kinds from 8 on
+              it is two bytes
     depth     1 character
     hops      1 character
     path      everything behind the host; the whole URL if the host is not its beginning
@@ -41,9 +42,10 @@ _FINGERPRINT = (1 << 63) - 1
 _BUCKET_BITS = (1 << 12) - 1  # of the fingerprint: they choose the bucket, too
 _OTHER_BITS = 15
 
-# flags: 0-1 scheme, 2-4 kind, 5-6 parent
+# flags: 0-1 scheme, 2-4 and from 7 on kind, 5-6 parent
 _HTTPS, _HTTP, _WHOLE = 0, 1, 2
 _NO_PARENT, _SHARED, _WHOLE_PARENT = 0, 1 << 5, 2 << 5
+_TEXT32 = b"\xdb"  # msgpack: a text of up to 4 GB
 _JSON = "\x7f"  # no flags are that large
 
 
@@ -73,9 +75,12 @@ def score(priority: int, seq: int) -> int:
     return (priority << SEQ_BITS) | seq
 
 
-def fingerprint(url: str) -> tuple[str, int]:
-    """Return the fingerprint of a URL, and the number that chooses its bucket."""
-    digest = xxh3_128_intdigest(url.encode())
+def fingerprint(identity: str) -> tuple[str, int]:
+    """Return the fingerprint of a URL or a request, and the number that chooses its bucket.
+
+    With a minus sign it is that of the request with a label for this URL.
+    """
+    digest = xxh3_128_intdigest(identity.encode())
     low = digest & _FINGERPRINT
     return str(low), ((low & _BUCKET_BITS) << 4) | ((digest >> 64) & _OTHER_BITS)
 
@@ -90,7 +95,7 @@ def pack(url: str, host: str, depth: int, parent: str | None, hops: int, kind: K
         flags, path, base = _HTTP, url[7 + len(host) :], "http://" + host
     else:
         flags, path, base = _WHOLE, url, ""
-    flags |= kind << 2
+    flags |= (kind & 7) << 2 | kind >> 3 << 7
     if parent is None:
         return f"{chr(flags)}{chr(depth)}{chr(hops)}{path}"
     if base and parent.startswith(base):
@@ -130,7 +135,14 @@ def unpack(data: bytes, host: str, place: int, key: str) -> Entry:
         elif way == _WHOLE_PARENT:
             parent = rest
         return Entry(
-            seq, base + path, host, depth, priority, parent, hops, _KINDS[(flags >> 2) & 7]
+            seq,
+            base + path,
+            host,
+            depth,
+            priority,
+            parent,
+            hops,
+            _KINDS[(flags >> 2) & 7 | flags >> 7 << 3],
         )
     except (IndexError, ValueError, msgspec.MsgspecError) as error:
         raise Poisoned(f"an entry in {key} is damaged ({error})") from None
@@ -139,6 +151,11 @@ def unpack(data: bytes, host: str, place: int, key: str) -> Entry:
 def text_of(value: object) -> str:
     """Return a value as JSON."""
     return _encode(value).decode()
+
+
+def as_text(data: bytes) -> msgspec.Raw:
+    """Return bytes as msgpack that Lua reads as a string: it knows no binary ones."""
+    return msgspec.Raw(_TEXT32 + len(data).to_bytes(4, "big") + data)
 
 
 def pack_entry(entry: Entry) -> str:

@@ -8,10 +8,12 @@ The module is long because it answers every question of `ShardReader`, each in a
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import HostRecord, Skipped
+from mannerly.crawler.payload import decode as decode_payload
 from mannerly.crawler.store.base import Extra, ShardReader
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
@@ -33,7 +35,7 @@ from .packing import (
 from .writes import counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.model import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         RobotsRecord,
         Traffic,
     )
+    from mannerly.crawler.payload import Payload
     from mannerly.crawler.store.base import Counts, Stored
 
     from .client import ValkeyServer
@@ -133,6 +136,19 @@ class ValkeyReader(ShardReader):
             [("HMGET", self._base + "s", *COUNTERS), ("HLEN", self._base + "n")]
         )
         return counts_of([self._number("s", each or b"0") for each in values] + [hosts])
+
+    def payload(self, seq: int) -> Payload | None:
+        """Return what an entry carries; None: nothing."""
+        data = self._server.ask("HGET", self._base + "p", seq)
+        try:
+            return None if data is None else decode_payload(data)
+        except ValueError as error:
+            raise Poisoned(f"{self._base}p has a damaged payload of {seq} ({error})") from None
+
+    def labelled(self, urls: Sequence[str]) -> set[str]:
+        """Return those URLs for which there is a request with a label."""
+        prints = [fingerprint(url) for url in urls]
+        return set(compress(urls, self._are_known((f"-{each}", at) for each, at in prints)))
 
     # ------------------------------------------------------------------ hosts
 
@@ -330,15 +346,26 @@ class ValkeyReader(ShardReader):
 
     def knows(self, url: str) -> bool:
         """Return whether a URL is known; its record may be on another machine."""
-        print_, address = fingerprint(url)
-        for _ in range(_ENDS):  # its bucket may be split between the two questions
+        return self._are_known([fingerprint(url)])[0]
+
+    def _are_known(self, prints: Iterable[tuple[str, int]]) -> list[bool]:
+        """Return which of these fingerprints are known."""
+        asked = list(prints)
+        found = [False] * len(asked)
+        for _ in range(_ENDS):  # buckets may be split between the two questions
             buckets = self._number(
                 "s", self._server.ask("HGET", self._base + "s", "buckets") or b"16"
             )
-            bucket = bucket_of(address, buckets)
-            if self._server.ask("SISMEMBER", f"{self._base}k:{bucket}", print_):
-                return True
-        return False
+            left = [at for at, is_known in enumerate(found) if not is_known]
+            answers = self._server.ask_all(
+                [
+                    ("SISMEMBER", f"{self._base}k:{bucket_of(asked[at][1], buckets)}", asked[at][0])
+                    for at in left
+                ]
+            )
+            for at, answer in zip(left, answers, strict=True):
+                found[at] = bool(answer)
+        return found
 
     def _hash(self, suffix: str) -> Iterator[tuple[bytes, bytes]]:
         for piece in hash_pieces(self._server, self._base + suffix):

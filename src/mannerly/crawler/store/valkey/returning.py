@@ -194,10 +194,10 @@ class Returning:
         """
         here = list(self._shard.records().unchecked_entries())
         for entry, record in here:
-            if KINDS[entry.kind].form is form:
+            if KINDS[entry.kind].form is form and not KINDS[entry.kind].is_sent_once:
                 yield entry, kind_of_record(entry, record)
         for entry, has_failed in self._shard.lost_records.urls():
-            if KINDS[entry.kind].form is form:
+            if KINDS[entry.kind].form is form and not KINDS[entry.kind].is_sent_once:
                 yield entry, kind_letters(entry.kind)[has_failed]
 
     def _spared(self, entries: list[Entry], round_number: int) -> list[int]:

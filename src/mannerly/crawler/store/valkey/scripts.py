@@ -17,7 +17,7 @@ _PARTS = {
     "admit": ("queue",),
     "bring_back": ("queue",),
 }
-_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget")
+_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget", "sent")
 
 
 @cache

@@ -16,23 +16,26 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.store.base import (
     BroughtBack,
     Committed,
     Earlier,
     ShardStore,
     check_recipients,
+    requests_first,
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import POLL_S
 from mannerly.database.client import pairs
 
-from .batches import Sent, commit_payload, committed, flat
+from .batches import LINK_VALUES, Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
 from .host_codec import pack_host
 from .packing import number_of, unpack_waiting
@@ -75,6 +78,8 @@ def load_commands(base: str) -> list[Command]:
         ("HGETALL", base + "x"),
         ("SMEMBERS", base + "d"),
         ("LLEN", base + "ut"),
+        ("HLEN", base + "p"),
+        ("SMEMBERS", base + "st"),
     ]
 
 
@@ -109,6 +114,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._clock_ahead_s = 0.0  # the clock of the shard, before our monotonic clock
         self.suspects: Mapping[int, int] = {}
         self.acknowledged: AbstractSet[int] = set()
+        self.has_payloads = False
+        self.unanswered: AbstractSet[int] = set()
         self._keys = keys
         self._shards = shards
         self._limit = limit
@@ -145,10 +152,12 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def load(self, left: list[Any]) -> None:
         """Begin with what the last owner left: the answers to `load_commands`."""
-        totals, hosts, suspects, done, unpacked = left
+        totals, hosts, suspects, done, unpacked, payloads, sent = left
         self._writes.counters = [int(each or 0) for each in totals] + [hosts]
         self.suspects = {int(seq): int(times) for seq, times in pairs(suspects)}
         self.acknowledged = {int(seq) for seq in done}
+        self.has_payloads = payloads > 0
+        self.unanswered = {int(seq) for seq in sent}
         if self._fetched is not None:
             self._fetched.load(unpacked)
 
@@ -281,7 +290,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         return self._take_late("commit") or _NOTHING
 
     def _begin_commit(self, batch: Batch, whole: Batch) -> None:
-        fetched, entries = self._fetched, list(batch.found)
+        fetched, entries = self._fetched, requests_first(list(batch.found))
+        batch = replace(batch, found=entries)
         payload = commit_payload(batch, self.round, self._server.ahead_s, self._clock_ahead_s)
         self._reminders.note(self.number, zip(batch.hosts, payload["records"][1::2], strict=True))
         payload["keeps"] = fetched is not None
@@ -294,7 +304,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._is_read = self._is_read and not batch.listed
         self._sent = Sent(whole)
 
-        receivers = payload["links"][::3]
+        receivers = payload["links"][::LINK_VALUES]
 
         def finish(answer: Answer) -> None:
             self._on_links(receivers)
@@ -305,16 +315,18 @@ class ValkeyShard(ValkeyReader, ShardStore):
             self.heard.committed(payload["heard"])
             if fetched is not None:
                 fetched.committed(payload, answer.unpacked)
+            self.has_payloads = self.has_payloads or bool(payload["carried"])
             self._add_late("commit", committed(answer, entries))
 
         self._begin("commit", payload, finish, receivers)
 
     def _forget(self, batch: Batch) -> None:
         """Drop the notes about pages that have left the queue."""
-        if self.suspects or self.acknowledged:
+        if self.suspects or self.acknowledged or self.unanswered:
             left = {entry.seq for entry, _ in (*batch.pages, *batch.dropped)}
             self.suspects = {seq: n for seq, n in self.suspects.items() if seq not in left}
             self.acknowledged = self.acknowledged - left
+            self.unanswered = self.unanswered - left
 
     def admit_waiting(self, room: int) -> list[Entry]:
         """Move up to `room` URLs from the waiting room into the queue, never past the limit."""
@@ -445,6 +457,15 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
         self._note.write(seq)
 
+    def note_sent(self, seq: int) -> None:
+        """Note, without a commit, that a request leaves now which is sent once."""
+        self._writes.run("sent", {"seq": seq, "is_refused": False})
+
+    def note_refused(self, seq: int) -> None:
+        """Note, without a commit, that it was refused: it may be sent again."""
+        self._writes.run("sent", {"seq": seq, "is_refused": True})
+        self.unanswered = self.unanswered - {seq}
+
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
         self._foreseen.pop(origin, None)
@@ -508,6 +529,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
         for data in answer.arrived:
             entry = unpack_waiting(data[_NUMBER:], number_of(data), self._base + "i")
             self._untaken[entry.seq] = entry
+            self.has_payloads = self.has_payloads or KINDS[entry.kind].carries
         self.heard.seen(answer.reminders)
         finish, self._finish = self._finish, None
         if finish is not None:
@@ -524,7 +546,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def _add_late(self, name: str, committed: Committed) -> None:
         known: Committed = self._late.get(name, _NOTHING)
-        self._late[name] = Committed(known.new + committed.new, known.waiting + committed.waiting)
+        self._late[name] = Committed(
+            known.new + committed.new,
+            known.waiting + committed.waiting,
+            known.repeated + committed.repeated,
+        )
 
     def _take_late(self, name: str) -> Any:
         return self._late.pop(name, None)

@@ -35,6 +35,7 @@ class Answer(msgspec.Struct, frozen=True):
     queued: int = 0  # of these, how many are in the queue; the others wait
     first: int = 0  # the number of the first one
     counted: int = 0  # pages that counted
+    repeated: int = 0  # requests with a payload that were known
     placed: list[int] = []  # places of URLs that came back into the queue
     waiting: int = 0  # of those that came back
     arrivals: int = 0  # URLs that others have ever queued in the shard

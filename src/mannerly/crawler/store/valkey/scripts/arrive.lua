@@ -22,7 +22,8 @@ local function split(buckets)
   local moved = {}
   for _, print in ipairs(redis.call('SMEMBERS', P .. 'k:' .. from)) do
     -- The last twelve digits of a number decide its last twelve bits.
-    local address = (tonumber(string.sub(print, -12)) % 4096) * 16 + from % 16
+    local digits = string.sub(string.gsub(print, '-', ''), -12)
+    local address = (tonumber(digits) % 4096) * 16 + from % 16
     if address % size == buckets then moved[#moved + 1] = print end
   end
   if #moved > 0 then
@@ -40,21 +41,37 @@ end
 local NO_NUMBERS = 'NUMBERS a shard has as many URLs as it can have (134,217,727): begin a new crawl '
   .. 'with more shards (--shards), or with fewer URLs in its scope'
 
--- `found` has candidates (`FoundUrl`). Returns the places of new ones and how many were queued; these
--- are added to `told`, if there is that list.
-local function arrive(found, hosts, limit, told)
+-- `found` has candidates (`FoundUrl`); `carried` what those with a payload carry, by their place, and
+-- whether it has a label: such a request is new although its URL is known, and known by the fingerprint
+-- with a minus sign. Returns the places of new ones, how many were queued, and how many with a payload
+-- were known. Queued ones are added to `told`, if there is that list.
+local function arrive(found, hosts, limit, carried, told)
   local count, buckets = C.known, math.max(FIRST, C.buckets)
   local new, room = {}, limit - (C.queued - C.waiting)
   if C.waiting > 0 then room = 0 end
   local queues, is_met, waiting = {}, {}, {}
-  local queued = 0
+  local queued, repeated = 0, 0
+  local payloads = {}
   local prefix = P .. 'k:'
   for i = 1, #found, FOUND_SIZE do
     local name, priority = hosts[found[i + FOUND_HOST]], found[i + FOUND_PRIORITY]
-    local bucket = bucket_of(found[i + FOUND_ADDRESS], buckets)
-    if redis.call('SADD', prefix .. bucket, found[i + FOUND_PRINT]) == 1 then
+    local bucket = prefix .. bucket_of(found[i + FOUND_ADDRESS], buckets)
+    local print, carries = found[i + FOUND_PRINT], carried[i]
+    local is_new
+    if carries and carries[2] then
+      is_new = redis.call('SADD', bucket, '-' .. print) == 1
+      if is_new then count = count + redis.call('SADD', bucket, print) end
+    else
+      is_new = redis.call('SADD', bucket, print) == 1
+    end
+    if carries and not is_new then repeated = repeated + 1 end
+    if is_new then
       count = count + 1
       C.seq = C.seq + 1
+      if carries then
+        payloads[#payloads + 1] = C.seq
+        payloads[#payloads + 1] = carries[1]
+      end
       new[#new + 1] = (i - 1) / FOUND_SIZE
       if queued < room then
         queued = queued + 1
@@ -85,6 +102,7 @@ local function arrive(found, hosts, limit, told)
   end
   for name in pairs(is_met) do host_of(name) end
   push(P .. 'w', waiting)
+  set_fields(P .. 'p', payloads)
   C.waiting = C.waiting + #waiting
   C.queued = C.queued + #new
   for _ = 1, SPLITS do
@@ -93,5 +111,5 @@ local function arrive(found, hosts, limit, told)
     buckets = buckets + 1
   end
   C.known, C.buckets = count, buckets
-  return new, queued
+  return new, queued, repeated
 end

@@ -9,7 +9,7 @@ begin()
 
 local hosts = A.hosts
 local is_checked_again = C.rechecks > 0
-local has_notes = redis.call('EXISTS', P .. 'x', P .. 'd') > 0
+local has_notes = redis.call('EXISTS', P .. 'x', P .. 'd', P .. 'st') > 0
 local parsing = tonumber(held[5]) or 0
 know_hosts(hosts)
 
@@ -19,6 +19,7 @@ local function take(seq)
   if has_notes then
     redis.call('HDEL', P .. 'x', seq)
     redis.call('SREM', P .. 'd', seq)
+    redis.call('SREM', P .. 'st', seq)
   end
 end
 
@@ -104,7 +105,7 @@ if A.keeps then
   end
 end
 
-local new, queued = arrive(A.found, hosts, A.limit)
+local new, queued, repeated = arrive(A.found, hosts, A.limit, A.carried)
 set_fields(P .. 'h', A.records)
 for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, record
   if redis.call('HGET', P .. 'rm', A.heard[i]) == A.heard[i + 1] then
@@ -113,7 +114,7 @@ for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, reco
 end
 for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
-add_links(receivers, A.limit)
+repeated = repeated + add_links(receivers, A.limit)
 
 set_fields(P .. 'r', A.robots)
 for i = 1, #A.votes, 3 do
@@ -144,4 +145,4 @@ end
 if A.applied > C.applied then C.applied = A.applied end
 
 return done({new = new, queued = queued, first = C.seq - #new + 1, counted = counted,
-  unpacked = unpacked})
+  unpacked = unpacked, repeated = repeated})

@@ -6,10 +6,11 @@
 local MOST_ARRIVALS = 4096 -- of which an owner was not told; others wait in the waiting room
 
 -- Read what `add_links` needs, before anything is changed. `links` has for each shard its number, the
--- names of hosts and the candidates (`FoundUrl`). Returns the shards, or nil and an error.
+-- names of hosts, the candidates (`FoundUrl`) and what they carry. Returns the shards, or nil and an
+-- error.
 local function receivers_of(links)
   local receivers = {}
-  for i = 1, #links, 3 do
+  for i = 1, #links, 4 do
     local prefix = BASE .. links[i] .. ':'
     local known = redis.call('HMGET', prefix .. 's', 'id', 'token', 'queued', 'waiting', 'seq',
       'known', 'buckets')
@@ -22,12 +23,14 @@ local function receivers_of(links)
     end
     if lacks_numbers(counts, links[i + 2]) then return nil, redis.error_reply(NO_NUMBERS) end
     receivers[#receivers + 1] = {shard = links[i], prefix = prefix, counts = counts,
-      hosts = links[i + 1], found = links[i + 2], has_owner = known[2] and known[2] ~= ''}
+      hosts = links[i + 1], found = links[i + 2], carried = links[i + 3], has_owner = known[2] and known[2] ~= ''}
   end
   return receivers
 end
 
+-- Returns how many requests with a payload were known.
 local function add_links(receivers, limit)
+  local known = 0
   local own_prefix, own_counts, own_touched = P, C, touched
   for _, to in ipairs(receivers) do
     P, C, touched = to.prefix, to.counts, {}
@@ -37,7 +40,8 @@ local function add_links(receivers, limit)
       told = {}
       room = C.queued - C.waiting + MOST_ARRIVALS - redis.call('LLEN', P .. 'i')
     end
-    local new = arrive(to.found, to.hosts, math.min(limit, room), told)
+    local new, _, repeated = arrive(to.found, to.hosts, math.min(limit, room), to.carried, told)
+    known = known + repeated
     flush_hosts()
     if #new > 0 then
       push(P .. 'i', told or {})
@@ -47,4 +51,5 @@ local function add_links(receivers, limit)
     end
   end
   P, C, touched = own_prefix, own_counts, own_touched
+  return known
 end
