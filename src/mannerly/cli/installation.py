@@ -57,8 +57,6 @@ def _curl() -> list[Finding]:
     lacks = {
         "HTTP/2": "hosts are asked over HTTP/1.1",
         "HTTP/3": "",  # not used by crawls yet
-        "brotli": "bodies come as gzip, and are larger",
-        "zstd": "bodies come as brotli or gzip",
     }
     found = [Finding("curl", curl_version())]
     for name, is_there in abilities().items():

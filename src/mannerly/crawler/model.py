@@ -297,7 +297,7 @@ class LocalError(StrEnum):
     BAD_URL = "bad_url"  # not a serialised http(s) URL, or its host is not the expected one
     NO_DESCRIPTORS = "no_descriptors"  # EMFILE, ENFILE: fewer requests at once, then again
     NO_MEMORY = NO_MEMORY  # the same for memory
-    NO_ROOM = "no_room"  # --memory-limit is used up: again when there is room
+    NO_ROOM = "no_room"  # to decode a body (--memory-limit): again when there is room
     STALE_CONNECTION = "stale_connection"  # kept alive, closed under us: again, with a new permit
     HELD = "held"  # its host must not be contacted now: again when it may be; nothing was sent
     TRUST = "trust"  # the file of trusted certificates cannot be read
@@ -352,7 +352,8 @@ class Fetched:
     first, without name lookup, connect and TLS. `total_s` is everything. Header names are lower
     case, repeated ones are joined with ", ", and Set-Cookie is dropped. Treat it as frozen.
 
-    If answers are kept, `exchange` is set, and `body` is not decoded until the shard does that.
+    `body` is as it was received until the engine decodes it (`readable`). If answers are kept,
+    `exchange` is set.
     """
 
     request: Request

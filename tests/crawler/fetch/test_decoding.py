@@ -35,6 +35,15 @@ def test_every_encoding_is_undone(name: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("size", [65_536, 262_144, 524_288, 1_048_576])
+def test_nothing_is_held_back_at_the_end_of_a_part(name: str, size: int) -> None:
+    """A decoder may have taken all bytes, and have some of the result left."""
+    for more in (-1, 0, 1, 32, 88, 264, 600):
+        body = bytes(size + more)
+        assert decode(ENCODERS[name](body), name, 2 * MEGABYTE) == (body, None)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
 def test_stream_that_ends_early_is_truncated(name: str) -> None:
     """The beginning is returned, and the reason."""
     encoded = ENCODERS[name](TEXT)
@@ -84,10 +93,21 @@ def test_gzip_members_are_joined_and_padding_is_ignored() -> None:
     assert decode(two + b"\0\0\0", "gzip", MEGABYTE) == (b"one two", None)
 
 
+def test_members_have_an_end() -> None:
+    """A thousand are decoded; what follows counts as padding."""
+    assert decode(gzip.compress(b"x") * 1500, "gzip", MEGABYTE) == (b"x" * 1000, None)
+
+
 @pytest.mark.parametrize("encoding", [None, "", "identity", "none"])
 def test_body_without_encoding_is_left_alone(encoding: str | None) -> None:
     """It is the same object."""
     assert decode(TEXT, encoding, 10).body is TEXT
+
+
+@pytest.mark.parametrize("body", [b"a", b"page", b"<p>A page that is not compressed at all"])
+def test_what_is_no_gzip_is_bad_and_not_truncated(body: bytes) -> None:
+    """However short it is."""
+    assert decode(body, "gzip", MEGABYTE) == (b"", BAD)
 
 
 def test_unknown_encoding_is_bad() -> None:

@@ -23,6 +23,7 @@ from mannerly.crawler.fetch.guard import NetworkGuard
 from mannerly.crawler.fetch.settings import FetchSettings
 from mannerly.crawler.fetch.transfer import AT_ONCE_S, PROMPT_S
 from mannerly.crawler.model import DEFAULT_MAX_BYTES, Fetched, LocalError, Request
+from mannerly.crawler.shard.reading import readable
 from mannerly.politeness.model import ErrorKind
 
 if TYPE_CHECKING:
@@ -58,13 +59,16 @@ def fetcher() -> Iterator[CurlFetcher]:
 
 
 def fetch_from(reply: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Fetched:
-    """What a fresh fetcher makes of these bytes; then a normal page must still be fetched."""
+    """What a fresh fetcher makes of these bytes, with its body decoded as the engine decodes it.
+
+    Then a normal page must still be fetched.
+    """
     fetcher = CurlFetcher(LOOPBACK)
     with RawServer(says(reply, keeps_open=False)) as server, RawServer(says(answer())) as other:
         fetched = ask(fetcher, server.url(), max_bytes=max_bytes)
         assert ask(fetcher, other.url()).body == b"hello"
         fetcher.close()
-    return fetched
+    return readable(fetched)
 
 
 # Connections
@@ -318,8 +322,8 @@ def test_curl_follows_no_redirect(fetcher: CurlFetcher) -> None:
     ],
     ids=["gzip", "deflate", "br"],
 )
-def test_curl_decodes_bodies(encoding: str, encoded: bytes) -> None:
-    """gzip, deflate and brotli arrive decoded."""
+def test_bodies_arrive_as_they_were_sent_and_are_decoded(encoding: str, encoded: bytes) -> None:
+    """gzip, deflate and brotli."""
     fetched = fetch_from(answer(encoded, "200 OK", f"Content-Encoding: {encoding}"))
 
     assert fetched.body == b"hello"
@@ -427,9 +431,7 @@ def test_curl_lets_go_of_bodies() -> None:
             id="nested-encodings",
         ),
         pytest.param(
-            answer(gzip.compress(b"x") * 1000, "200 OK", "Content-Encoding: gzip"),
-            ErrorKind.PROTOCOL,
-            id="gzip-members",
+            answer(b"x", "200 OK", "Content-Encoding: compress"), ErrorKind.PROTOCOL, id="unknown"
         ),
         pytest.param(HEAD + b"A: b\r\n" * 10_000, ErrorKind.TOO_LARGE, id="many-headers"),
         pytest.param(HEAD + b"A: " + b"x" * 1_000_000, ErrorKind.TOO_LARGE, id="huge-header"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import select
 from typing import TYPE_CHECKING, Self
 
@@ -78,6 +79,7 @@ def engine_for(
     pages: int = PAGES,
     store: MemoryStore | None = None,
     budget: PageBudget | None = None,
+    encoding: str = "identity",
 ) -> Engine:
     """Return an engine in virtual time, for a site whose pages all have this body."""
 
@@ -85,7 +87,8 @@ def engine_for(
         known = request.url.removeprefix("http://a.example/")
         if known and int(known) >= pages:
             return FakeReply(404)
-        return FakeReply(body=Body(body), headers={"content-type": "text/html"})
+        headers = {"content-type": "text/html", "content-encoding": encoding}
+        return FakeReply(body=Body(body), headers=headers)
 
     seeds = ["http://a.example/"]
     pace = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited")
@@ -153,6 +156,25 @@ def test_a_page_that_a_helper_reads_is_counted_until_it_is_read(
     assert engine.stats().fetched == 6
     assert most >= READING * len(body)
     assert (Body.alive, memory.used) == (0, 0)
+
+
+def test_a_compressed_page_is_not_decoded_while_memory_lacks() -> None:
+    """It is asked for again, and read when there is room."""
+    memory = BodyMemory(len(LINKS))
+    engine = engine_for(gzip.compress(LINKS), memory=memory, encoding="gzip", pages=1)
+    while not engine.in_flight:
+        engine.turn()
+    memory.held = len(LINKS)
+    while engine.in_flight:
+        engine.turn()
+    assert (engine.stats().fetched, engine.stats().retries) == (0, 1)
+
+    memory.held = 0
+    while not engine.is_idle:
+        engine.turn()
+
+    assert (engine.stats().statuses[200], engine.stats().retries) == (2, 1)
+    assert memory.used == 0
 
 
 def test_pages_of_a_slow_program_count_until_it_is_done_with_them() -> None:

@@ -3,6 +3,7 @@
 The contract is synchronous, because a shard's loop is: start the requests that are due, wait on
 the sockets until the next wake-up, handle the finished requests.
 
+- Bodies come back as they were received; the engine decodes them (`decoding`).
 - Every started request comes back exactly once: from `wait`, or from `cancel`.
 - `start` never blocks, and never raises because of a URL or a server: a refusal comes back from
   `wait` like any answer.
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import Fetched, Request
     from mannerly.politeness.model import Instant
+
+
+HEADERS_SUFFICE = 300  # from this status on an answer counts without its body
 
 
 def always(_request: Request, _instant: Instant, _address: str) -> bool:

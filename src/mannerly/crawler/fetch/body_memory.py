@@ -1,12 +1,12 @@
 """The memory that bodies take in one process, and its limit.
 
-    receiving   bytes of transfers that are under way, decompressed, in steps of 64 KB
+    receiving   bytes of transfers that are under way, in steps of 64 KB
     held        bytes of answers that wait to be read by a helper, or for the program
 
-An answer that is read at once is in neither: it is gone before the next one is looked at. At half
-of the limit no request is started, and a large body pauses until all of it fits; at the limit every
-body does, or is put back (`transfer`). One may always go on, so the limit is exceeded by one body
-at most.
+An answer that is read at once is in neither: it is decoded when it is looked at, and gone before
+the next one is. At half of the limit no request is started, and a large body pauses until all of it
+fits; at the limit every body does, and none is decoded. One may always go on, so the limit is
+exceeded by one body at most.
 """
 
 from __future__ import annotations

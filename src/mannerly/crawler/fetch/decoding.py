@@ -1,8 +1,9 @@
-"""Decode bodies that were kept as they were received: gzip, deflate, br and zstd, nested or not.
+"""Decode bodies as they were received: gzip, deflate, br and zstd, nested or not.
 
-curl decodes bodies itself unless they are to be kept (`--keep-bodies`). Then this is asked, one
-body at a time, and the same limits hold: the result is cut at `max_bytes`, whatever a bomb would
-become, and no more encodings are undone than an honest server nests.
+curl could do it, with zlib. ISA-L takes two fifths of that time, which is a sixth of all that a
+compressed page costs, and a stream that ends early is noticed here (docs/adr/0091). Bodies are
+decoded one at a time: the result is cut at `max_bytes`, whatever a bomb would become, and no more
+encodings are undone than an honest server nests.
 
     problem       what is returned
     none          the whole body
@@ -11,16 +12,21 @@ become, and no more encodings are undone than an honest server nests.
     bad_encoding  what could be decoded before the stream was wrong; the body as it is if it is in
                   an encoding that is not installed
 
-A crawl that keeps bodies asks for gzip and deflate only (`ACCEPTED`), because that is what archive
-tools can read. Servers that send br or zstd all the same are understood if the packages brotli and
-zstandard are installed (extra `archive`).
+br is asked for if its package is there. A crawl that keeps bodies asks for gzip and deflate only,
+because that is what archive tools can read. Servers that send zstd all the same are understood if
+the package zstandard is installed (extra `archive`).
 """
 
 from __future__ import annotations
 
-import zlib
+from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+try:
+    from isal import isal_zlib as zlib
+except ImportError:  # there are wheels for the two most frequent kinds of processor only
+    import zlib  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +36,12 @@ MAX_MEMBERS = 1000  # gzip streams in a row
 CUT, TRUNCATED, BAD = "cut_at_cap", "truncated", "bad_encoding"
 
 _CHUNK = 64 * 1024
+_PART = 4 * _CHUNK  # of the result
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's names for its three wrappers
 _WINDOW = 128 << 20  # the largest window of zstd that is decoded, as in browsers
 
+_ZLIB_ERROR = cast("type[Exception]", zlib.error)  # its stubs call it a value
 _OPTIONAL = {"br": "brotli", "zstd": "zstandard"}
-ACCEPTED = "gzip, deflate"  # the value of Accept-Encoding for bodies that are decoded here
 
 
 class Decoded(NamedTuple):
@@ -55,6 +62,12 @@ class _Stream(Protocol):
 
     @property
     def is_whole(self) -> bool: ...
+
+
+@cache
+def accepted(*, keeps: bool) -> str:
+    """Return the value of Accept-Encoding, of a crawl that keeps bodies or of another."""
+    return "gzip, deflate" if keeps or not find_spec("brotli") else "gzip, deflate, br"
 
 
 def decode(body: bytes, encoding: str | None, max_bytes: int) -> Decoded:
@@ -108,7 +121,7 @@ class _Deflate:
 
     def __init__(self, wrapper: int) -> None:
         self._wrapper = wrapper
-        self._members = 1
+        self._members = 0
         self._stream = zlib.decompressobj(wrapper)
 
     @property
@@ -116,18 +129,24 @@ class _Deflate:
         return self._stream.eof
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        if not self._members:
+            self._members = 1
+            if self._wrapper == _GZIP and data[:1] != b"\x1f":  # ISA-L waits for a whole head
+                raise _BadStream("not gzip")
+        is_full = False  # then it may hold more back, even if it has taken all that it was given
+        while data or is_full:
             if self._stream.eof:
                 if self._wrapper != _GZIP or data[:1] != b"\x1f" or self._members >= MAX_MEMBERS:
                     return  # what follows a complete stream is padding, to browsers too
                 self._members += 1
                 self._stream = zlib.decompressobj(self._wrapper)
             try:
-                part = self._stream.decompress(data, _CHUNK * 4)
-            except zlib.error as error:
+                part = self._stream.decompress(data, _PART)
+            except _ZLIB_ERROR as error:
                 raise _BadStream(str(error)) from error
             if part:
                 yield part
+            is_full = len(part) == _PART
             data = self._stream.unconsumed_tail or self._stream.unused_data
 
 
@@ -146,10 +165,10 @@ class _Brotli:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         try:
-            part = self._stream.process(data, output_buffer_limit=_CHUNK * 4)
+            part = self._stream.process(data, output_buffer_limit=_PART)
             while part or not self._stream.can_accept_more_data():
                 yield part
-                part = self._stream.process(b"", output_buffer_limit=_CHUNK * 4)
+                part = self._stream.process(b"", output_buffer_limit=_PART)
         except self._error as error:
             raise _BadStream(str(error)) from error
 

@@ -27,10 +27,5 @@ def curl_version() -> str:
 def abilities() -> dict[str, bool]:
     """Return what this curl was built with, of what not every one is."""
     features = pycurl.version_info()[_FEATURES_AT]
-    bits = {
-        "HTTP/2": pycurl.VERSION_HTTP2,
-        "HTTP/3": pycurl.VERSION_HTTP3,
-        "brotli": pycurl.VERSION_BROTLI,
-        "zstd": pycurl.VERSION_ZSTD,
-    }
+    bits = {"HTTP/2": pycurl.VERSION_HTTP2, "HTTP/3": pycurl.VERSION_HTTP3}
     return {name: bool(features & bit) for name, bit in bits.items()}

@@ -86,7 +86,7 @@ class FetchSettings:
     keeps_cookies: bool = False
     ca_file: str | None = None  # None: see `trust.py`
     insecure_hosts: Collection[str] = frozenset()  # hosts whose certificate is not verified
-    keep_raw: bool = False  # return answers as they were received, too, and decode none
+    keep_raw: bool = False  # return exchanges for archives, in encodings that their tools read
 
     def __post_init__(self) -> None:
         check_header("User-Agent", self.user_agent)

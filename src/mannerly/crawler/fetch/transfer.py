@@ -2,9 +2,9 @@
 
 A handle keeps its options between requests, so they are set once; a request sets its URL and the
 options that differ from the request before. Everything that a hostile server can make grow is
-bounded. The body is bounded here, in its callback, *after* decompression (curl passes at most 16 KB
-at a time, so a bomb costs its cap and the decoder's window). Header lines are many and short, so
-curl writes them to a buffer without a call into this module: curl itself ends a flood at 300 KB,
+bounded. The body is bounded here, in its callback. It stays as it was received: bodies are decoded
+one at a time, later, by faster decoders than curl's (`decoding`). Header lines are many and short,
+so curl writes them to a buffer without a call into this module: curl itself ends a flood at 300 KB,
 interim answers and trailers counted, and our own caps, which are lower, are checked at the end.
 
 Two callbacks control what leaves:
@@ -36,7 +36,8 @@ from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
 from .answer_headers import parse_headers
-from .decoding import ACCEPTED
+from .base import HEADERS_SUFFICE
+from .decoding import accepted
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
@@ -63,9 +64,6 @@ _READ_BYTES = 64 * 1024
 
 # The memory of a body is counted in steps: most bodies need one.
 _STEP_BYTES = 64 * 1024
-
-# From this status on an answer counts without its body (see base.py).
-_HEADERS_SUFFICE = 300
 
 # Shorter than what servers keep an idle connection for: 2 s gunicorn, 5 s Apache and Node.js,
 # 75 s nginx. Two requests of a host that drops them beyond a rate are not so far apart.
@@ -181,7 +179,7 @@ class Transfer:
         elif headers is None:
             failure = _HEADERS_BROKE_OFF  # to curl a close within the headers is their end
         error, detail = failure or (None, "cut_at_cap" if self._is_cut else None)
-        if headers is not None and status >= _HEADERS_SUFFICE and not self._refusal:
+        if headers is not None and status >= HEADERS_SUFFICE and not self._refusal:
             error = None
         is_answer = error is None
         fetched = Fetched(
@@ -198,7 +196,8 @@ class Transfer:
         )
         if self._settings.keep_raw and is_answer:
             address = "" if self._proxy else info(pycurl.PRIMARY_IP)
-            asked = request_head(self.request, self._settings.user_agent, ACCEPTED)
+            encodings = accepted(keeps=True)
+            asked = request_head(self.request, self._settings.user_agent, encodings)
             fetched.exchange = raw_exchange(asked, head, fetched, failure, address)
         if self._on_headers is not None and headers is not None:
             self._on_headers(self.request, head)
@@ -251,9 +250,8 @@ class Transfer:
         option(pycurl.BUFFERSIZE, _READ_BYTES)
         option(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         option(pycurl.HTTP09_ALLOWED, 0)
-        # All encodings that this curl can decode; or those that `decoding` can.
-        option(pycurl.ACCEPT_ENCODING, ACCEPTED if settings.keep_raw else "")
-        option(pycurl.HTTP_CONTENT_DECODING, int(not settings.keep_raw))
+        option(pycurl.ACCEPT_ENCODING, accepted(keeps=settings.keep_raw))
+        option(pycurl.HTTP_CONTENT_DECODING, 0)
         option(pycurl.USERAGENT, settings.user_agent)
         self._apply_proxy()
         option(pycurl.NOPROXY, "")  # curl would read it from the environment too
@@ -303,7 +301,8 @@ class Transfer:
         try:
             if size > self._room:
                 if self._unclaimed and self._must_wait():  # else it is cut
-                    return self._make_way()
+                    self._on_paused(self)
+                    return pycurl.WRITEFUNC_PAUSE  # type: ignore[no-any-return]
                 self._claim(size - self._room)
                 if size > self._room:
                     chunk, size, self._is_cut = chunk[: self._room], self._room, True
@@ -318,19 +317,10 @@ class Transfer:
         """Return whether there is no memory for more of this body now.
 
         When half of it is used, a body that is larger than a step waits until all of it fits:
-        otherwise unfinished bodies would take all memory, and none of them could go on. Compressed
-        ones cannot wait, so they may use the other half, and one that is alone all that it needs.
+        otherwise unfinished bodies would take all memory, and none of them could go on.
         """
-        memory, claimed = self._memory, self._claimed
-        if not memory.is_scarce:
-            return False
-        if self._is_compressed:
-            return memory.used >= memory.limit and memory.used > claimed
-        return memory.used >= memory.limit or claimed > 0
-
-    @property
-    def _is_compressed(self) -> bool:
-        return b"\ncontent-encoding:" in self._head.getvalue().lower()
+        memory = self._memory
+        return memory.is_scarce and (memory.used >= memory.limit or self._claimed > 0)
 
     def _claim(self, least: int) -> None:
         """Count more memory as used by this body: a step, as far as its cap allows."""
@@ -344,14 +334,6 @@ class Transfer:
             self._large.writelines(self._chunks)
             self._chunks.clear()
             self._keep = self._large.write
-
-    def _make_way(self) -> int:
-        """Wait for memory. A compressed body cannot: curl would go on decoding it, and keep it."""
-        if self._is_compressed and not self._settings.keep_raw:
-            self._refusal = LocalError.NO_ROOM
-            return _REFUSE
-        self._on_paused(self)
-        return pycurl.WRITEFUNC_PAUSE  # type: ignore[no-any-return]
 
     @property
     def server(self) -> tuple[str, int]:
@@ -408,7 +390,7 @@ class Transfer:
             return LocalError.STALE_CONNECTION, LocalError.STALE_CONNECTION.value
         info = self.handle.getinfo
         tunnel_status = info(pycurl.HTTP_CONNECTCODE)
-        if tunnel_status >= _HEADERS_SUFFICE:
+        if tunnel_status >= HEADERS_SUFFICE:
             return ErrorKind.CONNECT, f"proxy_{tunnel_status}"
         total_s = info(pycurl.TOTAL_TIME)
         return explain(

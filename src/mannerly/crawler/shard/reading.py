@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.fetch.decoding import decode
+from mannerly.crawler.fetch.base import HEADERS_SUFFICE
+from mannerly.crawler.fetch.decoding import BAD, decode
 from mannerly.crawler.model import CRASHED, Fetched
 from mannerly.crawler.page.harvest import harvest, unreadable
 from mannerly.politeness.model import ErrorKind
@@ -21,11 +22,22 @@ DEATHS = 2  # processes that a page may take down before it is not parsed any mo
 
 
 def readable(answer: Fetched) -> Fetched:
-    """Return an answer that is kept as it was received with its body decoded."""
+    """Return an answer with its body decoded.
+
+    One that cannot be decoded is an error of its server, unless an archive keeps it.
+    """
     encoding = answer.headers.get("content-encoding")
     if encoding is None or answer.status is None:
         return answer
     body, problem = decode(answer.body, encoding, answer.request.max_bytes)
+    if problem == BAD and answer.exchange is None and answer.status < HEADERS_SUFFICE:
+        return Fetched(
+            answer.request,
+            latency_s=answer.latency_s,
+            total_s=answer.total_s,
+            error=ErrorKind.PROTOCOL,
+            detail="bad_content_encoding",
+        )
     is_cut = answer.is_truncated or problem is not None
     detail = answer.detail or problem
     return Fetched(  # `replace` would take six times as long
