@@ -202,7 +202,7 @@ LEFT = (
         "count two lacks of descriptors as one",
         "P6",
         "crawler/runtime/machine.py",
-        " or now - self._resume_at > STARVED_AGAIN_S:",
+        " or now - self.resume_at > STARVED_AGAIN_S:",
         ":",
         (
             (

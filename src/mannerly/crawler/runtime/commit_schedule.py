@@ -32,18 +32,11 @@ class CommitSchedule:
         # An instant, not a span: the sum of two floats may never become as large as a third.
         self.commit_at = now + rhythm.commit_after_s
         self.early_at = now
+        # A commit costs much, so it is not made for the sake of few shards.
+        self.is_seldom = rhythm.early_s > 0.0
+        self.is_disk_full = False  # the last write found no room
         self.trouble: str | None = None  # why nothing can be written
-        self._full_since: Instant | None = None
-
-    @property
-    def is_disk_full(self) -> bool:
-        """Return whether the last write found no room on the disk."""
-        return self._full_since is not None
-
-    @property
-    def is_seldom(self) -> bool:
-        """Return whether a commit costs much, so that it is not made for the sake of few shards."""
-        return self.rhythm.early_s > 0.0
+        self._full_since: Instant = now
 
     def wakes_at(self, now: Instant, *, has_batch: bool) -> Instant:
         """Return when there is something to do here; `has_batch`: something waits for a commit."""
@@ -73,7 +66,7 @@ class CommitSchedule:
     def ticked(self, now: Instant) -> None:
         """Plan the next tick. All that was to be written has found room."""
         self.tick_at = now + self.rhythm.tick_s
-        self._full_since = self.trouble = None
+        self.is_disk_full, self.trouble = False, None
 
     def wait_for_room(self, error: StoreFull, now: Instant) -> None:
         """Write again later. Nothing was written, so nothing is lost.
@@ -81,8 +74,8 @@ class CommitSchedule:
         Raises:
             StoreFull: the disk has been full for FULL_PATIENCE_S.
         """
-        if self._full_since is None:
-            self._full_since = now
+        if not self.is_disk_full:
+            self.is_disk_full, self._full_since = True, now
         if now - self._full_since >= FULL_PATIENCE_S:
             raise StoreFull(f"{error} (waited {FULL_PATIENCE_S:g} s)") from error
         self.trouble = str(error)

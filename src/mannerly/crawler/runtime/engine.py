@@ -212,15 +212,15 @@ class Engine:
     def _take(self, answers: list[Fetched]) -> None:
         if not answers:
             return
-        now = self._now()
+        now, shortage = self._now(), self._shortage
         for answer in answers:
             flight = flight_of(answer.request)
             if "content-encoding" in answer.headers:
                 answer = self._decoded(answer)
             if answer.error is None:
-                self._shortage.over()
+                shortage.since = None
             elif isinstance(answer.error, LocalError) and answer.error in STARVED:
-                self._shortage.met(answer.error, now.mono)
+                shortage.met(answer.error, now.mono)
                 self._governor.starved(now.mono)
             shard, is_again = self._by_number.get(flight.shard), True
             if shard is not None:  # else it was lost since this answer came
@@ -263,7 +263,7 @@ class Engine:
             return False
         if self.away is not None:
             return False
-        if self._memory.is_scarce or self._shortage.words(self._clock.now()) is not None:
+        if self._memory.is_scarce or self._shortage.resume_at > self._clock.now():
             return False  # this machine lacks something
         if self._leases is not None and self._clock.now() >= self._leases.sure_until:
             return False  # another crawl may have taken the hosts over

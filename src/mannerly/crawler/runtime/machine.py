@@ -100,8 +100,8 @@ class Shortage:
     """A lack of memory or of descriptors, as requests meet it: the next ones wait for a moment."""
 
     def __init__(self) -> None:
-        self._since: Instant | None = None
-        self._resume_at: Instant = -inf
+        self.since: Instant | None = None  # None: requests succeed
+        self.resume_at: Instant = -inf  # no request is started before
         self._words: str | None = None
 
     def met(self, lack: LocalError, now: Instant) -> None:
@@ -110,17 +110,13 @@ class Shortage:
         Raises:
             OSError: no request has succeeded for FULL_PATIENCE_S.
         """
-        if self._since is None or now - self._resume_at > STARVED_AGAIN_S:
-            self._since = now
-        if now - self._since >= FULL_PATIENCE_S:
+        if self.since is None or now - self.resume_at > STARVED_AGAIN_S:
+            self.since = now
+        if now - self.since >= FULL_PATIENCE_S:
             raise OSError(f"{LACKS[lack]} (waited {FULL_PATIENCE_S:g} s)")
         self._words = LACKS[lack]
-        self._resume_at = now + STARVED_PAUSE_S
-
-    def over(self) -> None:
-        """Note that a request has succeeded."""
-        self._since = None
+        self.resume_at = now + STARVED_PAUSE_S
 
     def words(self, now: Instant) -> str | None:
         """Return what is lacking, while no request is started for that reason."""
-        return self._words if now < self._resume_at else None
+        return self._words if now < self.resume_at else None
