@@ -50,6 +50,7 @@ LONG = (
 )
 
 
+RARELY = 100_000  # as in `mannerly.__main__`: a tenth of the CPU time of tests of pure code
 REPEATABLE = 8  # the exit code with --repeatable; pytest's own end at 5
 
 
@@ -117,4 +118,5 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(RARELY)
         gc.enable()

@@ -185,6 +185,7 @@ def _missing(shown: tuple[str, ...], printed: str) -> str | None:
 
 def normal(line: str) -> str:
     """Return a line without what differs between runs: numbers, times, spaces."""
-    line = _NUMBER.sub("0", line.replace(" now ", " 0 s "))  # the next instant of a host
+    # The next instant of a host may be now, soon or not known yet.
+    line = _NUMBER.sub("0", line.replace(" now ", " 0 s ").replace(" – ", " 0 s "))
     line = _TIME.sub("0 s", line)
     return " ".join(line.split())

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.processes
 
-KILLS = 10
 WORKERS = 8
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])
 
@@ -169,15 +168,16 @@ LOOP = """
 """
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("processes", "seed"), [(1, 1), (2, 2)])
-def test_kill_at_random_moments(processes: int, seed: int, tmp_path: Path) -> None:
-    """After ten kills of the program, each URL came once, but for the pages in hand at a kill."""
+def test_kill_at_random_moments(processes: int, seed: int, kills: int, tmp_path: Path) -> None:
+    """After kills of the program, each URL came once, but for the pages in hand at a kill."""
     rng = random.Random(seed)
     options = {"data_dir": str(tmp_path / "crawl"), "processes": processes, "delay": 0.01}
     in_hand: Counter[str] = Counter()
 
-    with DemoWeb(plain_sites(4, pages=100, neighbours=1)) as web:
-        for _ in range(KILLS):
+    with DemoWeb(plain_sites(4, pages=10 * kills, neighbours=1)) as web:
+        for _ in range(kills):
             program = Program(LOOP, web, tmp_path / "out", **options)
             enough = len(program.lines) + rng.randrange(15)
             is_begun = (tmp_path / "crawl" / "crawl.json").exists

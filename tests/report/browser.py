@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page, Playwright, Route
@@ -28,8 +28,9 @@ class Seen(NamedTuple):
     """What a page did while it was open."""
 
     page: Page
-    requests: list[str]  # that left the browser
+    requests: list[str]
     messages: list[str]  # on the console, and errors
+    errors: list[str]  # alone
     dialogs: list[str]
 
 
@@ -48,6 +49,7 @@ def require_browser() -> None:
 
 
 _running: list[tuple[Playwright, Browser]] = []
+_tabs: list[Page] = []
 
 
 def browser() -> Browser:
@@ -65,6 +67,7 @@ def browser() -> Browser:
 def browser_ends() -> Iterator[None]:
     """End the browser with its module: its event loop would be in the way of other tests."""
     yield
+    _tabs.clear()
     while _running:
         playwright, started = _running.pop()
         started.close()
@@ -72,31 +75,53 @@ def browser_ends() -> Iterator[None]:
 
 
 @contextmanager
-def opened(
-    path: Path, *, width: int = 1280, scheme: str = "light", print_view: bool = False
-) -> Iterator[Seen]:
-    """Open a file, and note everything that it tries to do."""
+def tab(*, width: int = 1280, scheme: str = "light", media: str = "screen") -> Iterator[Seen]:
+    """Note what a page does in the tab of this module. One more would take a second of CPU time."""
     require_browser()
-    context = browser().new_context(
-        viewport={"width": width, "height": 900},
+    if not _tabs:
+        _tabs.append(browser().new_page())
+    page = _tabs[0]
+    page.set_default_timeout(30_000)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(
+        media="print" if media == "print" else "screen",
         color_scheme="dark" if scheme == "dark" else "light",
     )
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    seen = Seen(page, [], [], [])
-
-    def refuse(route: Route) -> None:
-        seen.requests.append(route.request.url)
-        route.abort()
-
-    context.route(lambda url: not url.startswith("file:"), refuse)
-    page.on("console", lambda each: seen.messages.append(each.text))
-    page.on("pageerror", lambda each: seen.messages.append(str(each)))
-    page.on("dialog", lambda each: (seen.dialogs.append(each.message), each.dismiss()))
-    if print_view:
-        page.emulate_media(media="print")
-    page.goto(path.absolute().as_uri())
+    seen = Seen(page, [], [], [], [])
+    listeners: dict[Any, Callable[[Any], object]] = {
+        "request": lambda each: seen.requests.append(each.url),
+        "console": lambda each: seen.messages.append(each.text),
+        "pageerror": lambda each: [kept.append(str(each)) for kept in (seen.messages, seen.errors)],
+        "dialog": lambda each: (seen.dialogs.append(each.message), each.dismiss()),
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
     try:
         yield seen
     finally:
-        context.close()
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        page.goto("about:blank")
+
+
+@contextmanager
+def opened(
+    path: Path, *, width: int = 1280, scheme: str = "light", media: str = "screen"
+) -> Iterator[Seen]:
+    """Open a file. Of its requests those count that no policy of its own has stopped."""
+    left: list[str] = []
+
+    def is_of_others(url: str) -> bool:
+        return not url.startswith("file:")
+
+    def refuse(route: Route) -> None:
+        left.append(route.request.url)
+        route.abort()
+
+    with tab(width=width, scheme=scheme, media=media) as seen:
+        seen.page.route(is_of_others, refuse)
+        try:
+            seen.page.goto(path.absolute().as_uri())
+            yield seen._replace(requests=left)
+        finally:
+            seen.page.unroute(is_of_others)

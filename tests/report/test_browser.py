@@ -157,7 +157,7 @@ def test_a_report_fits_any_screen(many: Path, width: int, scheme: str) -> None:
 
 def test_paper_is_light_and_has_no_controls(many: Path) -> None:
     """Also for those who read in the dark."""
-    with opened(many, scheme="dark", print_view=True) as seen:
+    with opened(many, scheme="dark", media="print") as seen:
         ground = seen.page.evaluate("getComputedStyle(document.body).backgroundColor")
         controls = seen.page.locator("nav, .search, .button").filter(visible=True).count()
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.report.browser import browser, browser_ends, require_browser
+from tests.report.browser import browser_ends, require_browser, tab
 from tests.service.running import ServiceProcess
 
 from mannerly.demo import DemoWeb, plain_sites
@@ -31,21 +31,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
 
 @contextmanager
 def opened(service: ServiceProcess, *, width: int = 1280, scheme: str = "light") -> Iterator[Page]:
-    """Open the page, with the form for a new job."""
-    page = browser().new_page(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    page.set_default_timeout(30_000)
-    wrong: list[str] = []
-    page.on("pageerror", lambda each: wrong.append(str(each)))
-    page.goto(service.address)
-    page.focus("#new-job-open")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#new-job")
-    yield page
-    page.close()
-    assert wrong == []
+    """Open the page, with the form for a new job; nothing may be wrong with it."""
+    with tab(width=width, scheme=scheme) as seen:
+        seen.page.goto(service.address)
+        seen.page.focus("#new-job-open")
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_selector("#new-job")
+        yield seen.page
+        assert seen.errors == []
 
 
 def test_job_is_created_with_the_keyboard_alone(service: ServiceProcess) -> None:

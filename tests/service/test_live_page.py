@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 from contextlib import contextmanager
 from importlib.resources import files
@@ -18,21 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.commands import live_page, run, started
 from tests.harness.waiting import PATIENCE_S, eventually
-from tests.report.browser import browser, browser_ends, require_browser
+from tests.report.browser import browser_ends, require_browser, tab
 from tests.report.site import Planted, Server, html, served
 from tests.service.asking import page_within
 
+from mannerly.crawler.stored import StoredCrawl, open_crawl
 from mannerly.demo import DemoWeb, plain_sites
-from mannerly.service import server as server_module
+from mannerly.service import crawl_api, server
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from tests.report.browser import Seen
 
 pytestmark = pytest.mark.processes
 
@@ -58,14 +59,6 @@ class Shown(NamedTuple):
     planted: Server
     process: subprocess.Popen[str]
     address: str
-
-
-class Opened(NamedTuple):
-    """The page in a tab of its own, and everything that it did."""
-
-    page: Page
-    requests: list[str]
-    messages: list[str]
 
 
 @contextmanager
@@ -96,31 +89,21 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
             yield Shown(web, planted, process, address)
 
 
-def opened(shown: Shown, *, width: int = 1280, scheme: str = "light") -> Opened:
-    """Open the page in a new tab, and wait until it shows hosts."""
-    context = browser().new_context(
-        viewport={"width": width, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-        accept_downloads=True,
-    )
-    page = context.new_page()
-    seen = Opened(page, [], [])
-    page.on("request", lambda each: seen.requests.append(each.url))
-    page.on("console", lambda each: seen.messages.append(each.text))
-    page.on("pageerror", lambda each: seen.messages.append(str(each)))
-    page.set_default_timeout(30_000)
-    page.goto(shown.address)
-    page.wait_for_selector("tr[data-host]")
-    return seen
+@contextmanager
+def opened(shown: Shown, *, width: int = 1280, scheme: str = "light") -> Iterator[Seen]:
+    """Open the page, and wait until it shows hosts. At the end it has no message left."""
+    with tab(width=width, scheme=scheme) as seen:
+        seen.page.goto(shown.address)
+        seen.page.evaluate("localStorage.clear()")
+        seen.page.wait_for_selector("tr[data-host]")
+        yield seen
+        assert seen.messages == []
 
 
 @pytest.fixture
-def seen(shown: Shown) -> Iterator[Opened]:
-    made = opened(shown)
-    yield made
-    messages = list(made.messages)
-    made.page.context.close()
-    assert messages == []
+def seen(shown: Shown) -> Iterator[Seen]:
+    with opened(shown) as seen:
+        yield seen
 
 
 def silent_after(web: DemoWeb, name: str, *, settle_s: float = 1.0, look_s: float = 2.0) -> bool:
@@ -134,7 +117,7 @@ def silent_after(web: DemoWeb, name: str, *, settle_s: float = 1.0, look_s: floa
 # ---------------------------------------------------------------------- what it shows
 
 
-def test_page_shows_what_the_crawl_does(shown: Shown, seen: Opened) -> None:
+def test_page_shows_what_the_crawl_does(shown: Shown, seen: Seen) -> None:
     """Parts 1, 2 and 11: sentence, course over time, proof; nothing is asked from elsewhere."""
     page = seen.page
 
@@ -160,7 +143,7 @@ def test_page_shows_what_the_crawl_does(shown: Shown, seen: Opened) -> None:
     assert {url.split("/")[2] for url in seen.requests} == {shown.address.split("/")[2]}
 
 
-def test_hosts_are_sorted_filtered_and_opened(shown: Shown, seen: Opened) -> None:
+def test_hosts_are_sorted_filtered_and_opened(shown: Shown, seen: Seen) -> None:
     """Part 3: a click on a head sorts, again reverses; a filter; a state; the panel of a host."""
     page = seen.page
     host = shown.web.host("plain-1")
@@ -188,7 +171,7 @@ def test_hosts_are_sorted_filtered_and_opened(shown: Shown, seen: Opened) -> Non
     page.wait_for_selector("#host", state="hidden")
 
 
-def test_rows_do_not_move_until_sorted_again(shown: Shown, seen: Opened) -> None:
+def test_rows_do_not_move_until_sorted_again(shown: Shown, seen: Seen) -> None:
     """Values change in place; the server says when the order has changed."""
     page = seen.page
     names = page.locator("#hosts td.name").all_inner_texts()
@@ -207,7 +190,7 @@ def test_rows_do_not_move_until_sorted_again(shown: Shown, seen: Opened) -> None
     assert [each["host"] for each in answer["hosts"]] == sorted(names, reverse=True)
 
 
-def test_errors_are_grouped_and_tried_again(shown: Shown, seen: Opened) -> None:
+def test_errors_are_grouped_and_tried_again(shown: Shown, seen: Seen) -> None:
     """Part 4: by kind and host, with the URLs; "retry" asks again for what had no answer."""
     page, planted = seen.page, shown.planted
 
@@ -226,7 +209,7 @@ def test_errors_are_grouped_and_tried_again(shown: Shown, seen: Opened) -> None:
     assert listed == f"{planted.home}/missing"
 
 
-def test_url_is_explained(shown: Shown, seen: Opened) -> None:
+def test_url_is_explained(shown: Shown, seen: Seen) -> None:
     """Part 6: from the field of the top bar, with the key for it."""
     page = seen.page
 
@@ -239,7 +222,7 @@ def test_url_is_explained(shown: Shown, seen: Opened) -> None:
     assert "404" in page.inner_text("#explanation")
 
 
-def test_pages_and_report_are_saved_now(shown: Shown, seen: Opened, tmp_path: Path) -> None:
+def test_pages_and_report_are_saved_now(shown: Shown, seen: Seen, tmp_path: Path) -> None:
     """Part 10: the pages so far in two formats, and the report, while the crawl runs."""
     page = seen.page
     saved: dict[str, bytes] = {}
@@ -261,17 +244,16 @@ def test_pages_and_report_are_saved_now(shown: Shown, seen: Opened, tmp_path: Pa
 def test_page_has_no_serious_accessibility_finding(shown: Shown, scheme: str) -> None:
     """By axe-core, with the panel of a host open and closed, and the list of keys."""
     source = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-    seen = opened(shown, scheme=scheme)
-    page = seen.page
-    page.wait_for_selector("#chart-main canvas")
-    page.evaluate(source)
+    with opened(shown, scheme=scheme) as seen:
+        page = seen.page
+        page.wait_for_selector("#chart-main canvas")
+        page.evaluate(source)
 
-    found = page.evaluate("axe.run()")["violations"]
-    page.click("tr[data-host]")
-    page.wait_for_selector("#host .facts")
-    page.click("#keys-open")
-    found += page.evaluate("axe.run()")["violations"]
-    page.context.close()
+        found = page.evaluate("axe.run()")["violations"]
+        page.click("tr[data-host]")
+        page.wait_for_selector("#host .facts")
+        page.click("#keys-open")
+        found += page.evaluate("axe.run()")["violations"]
 
     serious = [
         (each["id"], node["target"], node.get("failureSummary"))
@@ -291,27 +273,25 @@ _TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
 @pytest.mark.parametrize("width", [320, 400, 640, 1280, 2560])
 def test_page_never_scrolls_sideways(shown: Shown, width: int) -> None:
     """On a phone, at 400 % of 1280 px (320 px), and on a large screen; with a host open, too."""
-    seen = opened(shown, width=width)
-    page = seen.page
-    page.wait_for_selector("#proof-dots svg")
+    with opened(shown, width=width) as seen:
+        page = seen.page
+        page.wait_for_selector("#proof-dots svg")
 
-    wide = page.evaluate(_TOO_WIDE)
-    page.click("tr[data-host]")
-    page.wait_for_selector("#host .facts")
-    wide += page.evaluate(_TOO_WIDE)
-    small = page.evaluate(
-        """() => [...document.querySelectorAll("main button, .bar button, .bar summary")]
-          .filter((each) => each.offsetParent && !each.closest("th, .fold, .text, .act"))
-          .map((each) => each.getBoundingClientRect().height)"""
-    )
-    page.context.close()
+        wide = page.evaluate(_TOO_WIDE)
+        page.click("tr[data-host]")
+        page.wait_for_selector("#host .facts")
+        wide += page.evaluate(_TOO_WIDE)
+        small = page.evaluate(
+            """() => [...document.querySelectorAll("main button, .bar button, .bar summary")]
+              .filter((each) => each.offsetParent && !each.closest("th, .fold, .text, .act"))
+              .map((each) => each.getBoundingClientRect().height)"""
+        )
 
     assert wide == []
     assert width > 640 or min(small) >= 36
-    assert seen.messages == []
 
 
-def test_keys_reach_every_part(shown: Shown, seen: Opened) -> None:
+def test_keys_reach_every_part(shown: Shown, seen: Seen) -> None:
     """F j k Enter Esc 1-5 ?, and single keys can be turned off."""
     page = seen.page
 
@@ -347,7 +327,7 @@ def test_keys_reach_every_part(shown: Shown, seen: Opened) -> None:
     assert after != "host-filter"
 
 
-def test_crawled_text_never_becomes_markup(shown: Shown, seen: Opened) -> None:
+def test_crawled_text_never_becomes_markup(shown: Shown, seen: Seen) -> None:
     """Titles, URLs and answers of crawled sites are text: no script of theirs runs."""
     page = seen.page
     page.fill("#host-filter", EVIL)
@@ -365,7 +345,7 @@ def test_crawled_text_never_becomes_markup(shown: Shown, seen: Opened) -> None:
 # ---------------------------------------------------------------------- what it does
 
 
-def test_one_host_is_paused_slowed_and_resumed(shown: Shown, seen: Opened) -> None:
+def test_one_host_is_paused_slowed_and_resumed(shown: Shown, seen: Seen) -> None:
     """Part 3: pause: silent within a second, the other goes on. Set delay: the gap holds."""
     page, web = seen.page, shown.web
     host = web.host("plain-0")
@@ -397,7 +377,7 @@ def test_one_host_is_paused_slowed_and_resumed(shown: Shown, seen: Opened) -> No
     assert min(gaps) >= 2 * 0.98
 
 
-def test_seeds_are_added(shown: Shown, seen: Opened) -> None:
+def test_seeds_are_added(shown: Shown, seen: Seen) -> None:
     """Part 7: a new host is asked within moments; a text that is no URL is refused in words."""
     page = seen.page
 
@@ -414,7 +394,7 @@ def test_seeds_are_added(shown: Shown, seen: Opened) -> None:
     seen.messages[:] = [each for each in seen.messages if "400" not in each]
 
 
-def test_limits_are_changed(shown: Shown, seen: Opened) -> None:
+def test_limits_are_changed(shown: Shown, seen: Seen) -> None:
     """Part 8: the rate of the crawl falls; a number that is none is refused, and kept."""
     page, web = seen.page, shown.web
 
@@ -440,7 +420,7 @@ def test_limits_are_changed(shown: Shown, seen: Opened) -> None:
     assert sent <= 1
 
 
-def test_pattern_is_excluded_after_a_preview(shown: Shown, seen: Opened) -> None:
+def test_pattern_is_excluded_after_a_preview(shown: Shown, seen: Seen) -> None:
     """Part 5: the queue with its counts; after the question the host is asked no more."""
     page, web = seen.page, shown.web
 
@@ -457,7 +437,7 @@ def test_pattern_is_excluded_after_a_preview(shown: Shown, seen: Opened) -> None
     assert silent_after(web, "plain-1", settle_s=2.0)
 
 
-def test_crawl_is_paused_resumed_and_stopped(shown: Shown, seen: Opened) -> None:
+def test_crawl_is_paused_resumed_and_stopped(shown: Shown, seen: Seen) -> None:
     """Part 9: silent within a second and a half; after its end the page says so and stays."""
     page, web = seen.page, shown.web
 
@@ -486,10 +466,13 @@ def test_crawl_is_paused_resumed_and_stopped(shown: Shown, seen: Opened) -> None
 
 def test_phone_says_why_a_host_waits_and_how_long(tmp_path: Path) -> None:
     """A row of a narrow screen has the cause and the next instant, too."""
-    require_browser()
     asks = BUSY | {"/busy": BUSY["/busy"]._replace(headers={"Retry-After": "600"})}
-    with served(asks) as busy, crawled(tmp_path, f"{busy.home}/") as (_process, address):
-        page = browser().new_page(viewport={"width": 400, "height": 860})
+    with (
+        tab(width=400) as seen,
+        served(asks) as busy,
+        crawled(tmp_path, f"{busy.home}/") as (_process, address),
+    ):
+        page = seen.page
         page.goto(address)
         row = page.locator("#hosts tr.asked_to_wait")
         row.wait_for(timeout=60_000)
@@ -497,7 +480,6 @@ def test_phone_says_why_a_host_waits_and_how_long(tmp_path: Path) -> None:
         cells = [row.locator(".next"), row.locator(".why")]
         is_shown = [cell.is_visible() for cell in cells]
         until, why = (cell.inner_text() for cell in cells)
-        page.close()
 
     assert is_shown == [True, True]
     assert re.fullmatch(r"9 min \d+ s|10 min", until)
@@ -508,33 +490,36 @@ def test_page_gives_up_what_it_asks_when_its_crawl_has_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its reads hang with the store; the console has nothing but its tries to connect again."""
-    require_browser()
-    # However late the browser hears of the end: no read is refused before it is given up.
-    monkeypatch.setattr(server_module, "LAST_ANSWERS_S", PATIENCE_S)
-    messages: list[str] = []
-    with LocalServer() as server, DemoWeb(plain_sites(1, pages=3)) as web:
-        named = ("--redis-url", server.url, "--crawl", "slow", "--data-dir", str(tmp_path))
-        done = run("crawl", *web.seeds(), *named, "--max-rate", "100")
-        with page_within(f"{server.url}#slow") as (channel, address):
-            page = browser().new_page()
-            page.on("console", lambda each: messages.append(each.text))
-            page.goto(address)
-            page.wait_for_selector("tr[data-host]")
-            assert server.process is not None
-            server.process.send_signal(signal.SIGSTOP)
-            with page.expect_request("**/hosts?*"):
-                pass
+    hangs, goes_on = threading.Event(), threading.Event()
 
-            with page.expect_event("requestfailed", lambda each: "/hosts?" in each.url):
-                channel.close()
-            page.wait_for_selector("#offline:not(.hidden)")
-            said = page.inner_text("#offline")
-            page.close()
-            server.process.send_signal(signal.SIGCONT)
+    def opened_late(location: str) -> StoredCrawl:
+        if hangs.is_set():
+            goes_on.wait(PATIENCE_S)
+        return open_crawl(location)
+
+    monkeypatch.setattr(crawl_api, "open_crawl", opened_late)
+    # However late the browser hears of the end: no read is refused before it is given up.
+    monkeypatch.setattr(server, "LAST_ANSWERS_S", PATIENCE_S)
+    directory = str(tmp_path / "c")
+    with DemoWeb(plain_sites(1, pages=3)) as web:
+        done = run("crawl", *web.seeds(), "--data-dir", directory, "--max-rate", "100")
+    with tab() as seen, page_within(directory) as (channel, address):
+        page = seen.page
+        page.goto(address)
+        page.wait_for_selector("tr[data-host]")
+        hangs.set()
+        with page.expect_request("**/hosts?*"):
+            pass
+
+        with page.expect_event("requestfailed", lambda each: "/hosts?" in each.url):
+            channel.close()
+        page.wait_for_selector("#offline:not(.hidden)")
+        said = page.inner_text("#offline")
+        goes_on.set()
 
     assert done.returncode == 0
     assert "The crawl has ended" in said
-    assert [each for each in messages if "ERR_CONNECTION_REFUSED" not in each] == []
+    assert [each for each in seen.messages if "ERR_CONNECTION_REFUSED" not in each] == []
 
 
 def test_page_that_dies_costs_the_crawl_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 RETRY_AFTER_S = 2
 SLOW_S = 1.5  # what `linear` makes of its 0.5 s after a refusal
-PAGE = b"".join(b'<a href="/%d">%d</a>' % (number, number) for number in range(60))
+PAGES = 2000  # more than can be fetched while commands are given on a busy machine
+PAGE = b"".join(b'<a href="/%d">%d</a>' % (number, number) for number in range(PAGES))
 
 
 class Busy:

@@ -104,7 +104,10 @@ def _gaps_around(killed_at: float, log: list[Record]) -> list[float]:
     return gaps
 
 
-@pytest.mark.parametrize(("processes", "crawls"), [(1, 3), (2, 2)])
+@pytest.mark.parametrize(
+    ("processes", "crawls"),
+    [(1, 1), (2, 1), *(pytest.param(n, 3, marks=pytest.mark.long) for n in (1, 2))],
+)
 def test_a_crawl_that_is_killed_again_and_again_loses_nothing_and_stays_polite(
     processes: int, crawls: int, tmp_path: Path
 ) -> None:
