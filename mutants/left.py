@@ -194,8 +194,8 @@ LEFT = (
         "show the trouble of a worker that is gone",
         "P6",
         _MEMBER,
-        "        trouble=None,\n",
-        "",
+        "    return replace(stats.ended(), hosts_known=0)",
+        "    return replace(stats, hosts_known=0)",
         (f"{_MEMBER_TESTS}::test_the_totals_of_a_dead_worker_stay_and_its_troubles_go",),
     ),
     Mutant(

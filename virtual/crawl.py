@@ -277,7 +277,7 @@ class _Crawl:
             skipped=Counter(skip.reason for store in self._stores for skip in store.skipped()),
             given_up=Counter(skip.reason for store in self._stores for skip in store.given_up()),
             broken=seen.broken,
-            too_early=self._engine.stats().too_early,
+            too_early=self._engine.stats().requests.too_early,
             duplicates=len(records) - len({record.url for record in records}),
             lost=self._lost(delivered) + sum(count.queued for count in counts),
             handed_over=sum(store.handed_over for store in self._stores),

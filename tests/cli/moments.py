@@ -6,7 +6,9 @@ python -m tests.cli.moments      write tests/cli/screens/ anew; look at the diff
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from tests.crawler.views import a_view, a_wait, named
 
@@ -18,7 +20,15 @@ from mannerly.crawler.crawl import CrawlResult
 from mannerly.crawler.host_view import HostStatus, LimitedBy
 from mannerly.crawler.inspection.seeds import GivenUpHost, SeedAstray, SeedProblem
 from mannerly.crawler.runtime.ending import Ending
-from mannerly.crawler.stats import HostTally, Latencies, OldestRequest, Stats, Waits
+from mannerly.crawler.stats import (
+    HostTally,
+    Latencies,
+    OldestRequest,
+    Present,
+    RequestCounts,
+    Stats,
+    Waits,
+)
 from mannerly.live.meter import CrawlState, Limits, Live
 
 SCREENS = Path(__file__).parent / "screens"
@@ -103,6 +113,16 @@ def latencies() -> Latencies:
     return made
 
 
+def grouped(**named: Any) -> Stats:
+    """Return totals; each field may be named without its group."""
+    groups = {"now": Present, "requests": RequestCounts}
+    of_groups = {
+        group: {each.name: named.pop(each.name) for each in fields(kind) if each.name in named}
+        for group, kind in groups.items()
+    }
+    return Stats(**named, **{group: groups[group](**values) for group, values in of_groups.items()})
+
+
 def _stats(**changes: object) -> Stats:
     usual: dict[str, object] = {
         "fetched": 251_934,
@@ -117,7 +137,7 @@ def _stats(**changes: object) -> Stats:
         "latencies": latencies(),
         "latest_url": "https://archive.statistics-office.example.com/tables/2019/population.html",
     }
-    return Stats(**usual | changes)  # type: ignore[arg-type]
+    return grouped(**usual | changes)
 
 
 def _waiting() -> Stats:
@@ -141,7 +161,7 @@ LIMITS = Limits(concurrency=512)
 MOMENTS: dict[str, Live] = {
     "starting": Live(
         CrawlState.STARTING,
-        Stats(in_flight=1, queued=1, hosts_known=1, waits=Waits(other=1)),
+        Stats(hosts_known=1, now=Present(in_flight=1, queued=1, waits=Waits(other=1))),
         0.4,
         0.0,
         0.4,
@@ -164,10 +184,8 @@ MOMENTS: dict[str, Live] = {
         CrawlState.WAITING,
         Stats(
             fetched=12,
-            in_flight=1,
-            oldest=OldestRequest(14.2, 20.0, 2, 3),
-            waits=Waits(busy=1),
             hosts_known=1,
+            now=Present(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3), waits=Waits(busy=1)),
         ),
         33.0,
         0.0,
@@ -229,7 +247,7 @@ def _totals(**changes: object) -> Stats:
             "archive.statistics-office.example.com": HostTally(fetched=10, latency_s=13.0),
         },
     }
-    return Stats(**usual | changes)  # type: ignore[arg-type]
+    return grouped(**usual | changes)
 
 
 def _ended(ending: Ending, **changes: object) -> Ended:

@@ -15,7 +15,7 @@ from tests.harness.programs import program
 from mannerly.cli.watchers import MetricsFile, together
 from mannerly.crawler.events import HostWaits
 from mannerly.crawler.runtime.event_batches import EventBatch
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.stats import RequestCounts, Stats
 from mannerly.live.meter import Limits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_file_is_written_at_intervals_and_at_the_end(tmp_path: Path) -> None:
 
     with MetricsFile(path, Limits(), interval_s=60, hosts=0) as metrics:
         for elapsed_s, pages in ((0.25, 1), (30.0, 2), (60.5, 3), (61.0, 4)):
-            metrics(Stats(audited=pages), elapsed_s)
+            metrics(Stats(requests=RequestCounts(audited=pages)), elapsed_s)
             seen.append(value(path, "mannerly_requests_total"))
 
     assert seen == [1, 1, 3, 3]
@@ -55,7 +55,7 @@ def test_file_that_cannot_be_written_is_said_once(
         for elapsed_s in (1.0, 2.0, 3.0):
             metrics(Stats(), elapsed_s)
         path.parent.mkdir()
-        metrics(Stats(audited=9), 9.0)
+        metrics(Stats(requests=RequestCounts(audited=9)), 9.0)
 
     assert capsys.readouterr().err.count("cannot be written") == 1
     assert value(path, "mannerly_requests_total") == 9

@@ -21,7 +21,7 @@ from mannerly.crawler.host_view import HostStatus
 from mannerly.crawler.inspection.reasons import error_words
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.runtime.event_batches import EventBatch
-from mannerly.crawler.stats import HostTally, OldestRequest, Stats, Waits
+from mannerly.crawler.stats import HostTally, OldestRequest, Present, RequestCounts, Stats, Waits
 from mannerly.crawler.web.words import many, rate, size, span
 from mannerly.live.meter import CrawlState, Limits, Meter, at_least_s, log_fields
 from mannerly.live.sentence import doing
@@ -29,12 +29,14 @@ from mannerly.politeness import events as polite
 
 BUSY = Stats(
     fetched=1204,
-    queued=5310,
-    in_flight=12,
-    throttles=2,
     failed=Counter(timeout=3),
     hosts_known=18,
-    waits=a_wait(ready=3, pace=12, next_in_s=0.4, asked_to_wait=2, backing_off=1),
+    now=Present(
+        queued=5310,
+        in_flight=12,
+        waits=a_wait(ready=3, pace=12, next_in_s=0.4, asked_to_wait=2, backing_off=1),
+    ),
+    requests=RequestCounts(throttles=2),
 )
 ASKED = a_view("a.example", HostStatus.ASKED_TO_WAIT, 10, 2.0, 60.0)
 
@@ -45,7 +47,7 @@ def test_speed_is_the_mean_of_the_last_ten_seconds() -> None:
 
     first = meter.update(Stats(fetched=100), 1.0)
     for second in range(2, 31):
-        last = meter.update(Stats(fetched=100, queued=10), float(second))
+        last = meter.update(Stats(fetched=100, now=Present(queued=10)), float(second))
 
     assert first.per_second == 100
     assert (last.per_second, last.idle_s) == (0.0, 29.0)
@@ -55,47 +57,54 @@ def test_time_to_go_is_that_of_the_host_that_takes_longest() -> None:
     """By its queue and pace, or until it comes back, unless --duration is shorter."""
     quick = a_view("quick.example", HostStatus.FETCHING, 5000, 0.001)
     slow = ASKED._replace(next_in_s=1.0)
-    stats = Stats(fetched=10, queued=5010, host_views=[quick, slow])
-    waiting = Stats(fetched=10, queued=5010, host_views=[quick, ASKED])
+    stats = Stats(fetched=10, now=Present(queued=5010, host_views=[quick, slow]))
+    waiting = Stats(fetched=10, now=Present(queued=5010, host_views=[quick, ASKED]))
 
     assert at_least_s(Meter().update(stats, 1.0)) == 20.0
     assert at_least_s(Meter().update(waiting, 1.0)) == 60.0
     assert at_least_s(Meter(Limits(duration_s=3.0)).update(stats, 1.0)) == 2.0
-    assert at_least_s(Meter().update(Stats(queued=3), 1.0)) is None
+    assert at_least_s(Meter().update(Stats(now=Present(queued=3)), 1.0)) is None
 
 
 @pytest.mark.parametrize(
     ("stats", "state"),
     [
-        (Stats(in_flight=1), CrawlState.STARTING),
+        (Stats(now=Present(in_flight=1)), CrawlState.STARTING),
         (BUSY, CrawlState.RUNNING),
         (
-            Stats(
-                fetched=1,
-                waits=a_wait(next_in_s=60.0, asked_to_wait=1),
-            ),
+            Stats(fetched=1, now=Present(waits=a_wait(next_in_s=60.0, asked_to_wait=1))),
             CrawlState.WAITING,
         ),
-        (Stats(in_flight=1, oldest=OldestRequest(5.0, 20.0, 2, 3)), CrawlState.WAITING),
+        (
+            Stats(now=Present(in_flight=1, oldest=OldestRequest(5.0, 20.0, 2, 3))),
+            CrawlState.WAITING,
+        ),
         (
             Stats(
-                waits=a_wait(next_in_s=60.0, backing_off=1),
-                host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
+                now=Present(
+                    waits=a_wait(next_in_s=60.0, backing_off=1),
+                    host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="403")],
+                )
             ),
             CrawlState.REFUSED,
         ),
         (
             Stats(
-                waits=a_wait(next_in_s=60.0, backing_off=1),
-                host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
+                now=Present(
+                    waits=a_wait(next_in_s=60.0, backing_off=1),
+                    host_views=[ASKED._replace(state=HostStatus.BACKING_OFF, problem="timeout")],
+                )
             ),
             CrawlState.WAITING,
         ),
-        (Stats(is_paused=True), CrawlState.PAUSED),
-        (Stats(trouble="no room to write x"), CrawlState.HELD),
-        (Stats(fetched=5, idle_reason="waiting for shards"), CrawlState.WAITING),
-        (Stats(fetched=5, queued=1, idle_reason="waiting for shards"), CrawlState.RUNNING),
-        (Stats(is_paused=True, grace_s=2.0), CrawlState.STOPPING),
+        (Stats(now=Present(is_paused=True)), CrawlState.PAUSED),
+        (Stats(now=Present(trouble="no room to write x")), CrawlState.HELD),
+        (Stats(fetched=5, now=Present(idle_reason="waiting for shards")), CrawlState.WAITING),
+        (
+            Stats(fetched=5, now=Present(queued=1, idle_reason="waiting for shards")),
+            CrawlState.RUNNING,
+        ),
+        (Stats(now=Present(is_paused=True, grace_s=2.0)), CrawlState.STOPPING),
     ],
 )
 def test_a_report_has_a_state(stats: Stats, state: CrawlState) -> None:
@@ -105,7 +114,9 @@ def test_a_report_has_a_state(stats: Stats, state: CrawlState) -> None:
 
 def test_a_worker_that_has_nothing_to_fetch_says_what_it_waits_for() -> None:
     """On the terminal and in the log; its pages are no end of the crawl."""
-    live = Meter().update(Stats(fetched=61, idle_reason="waiting for shards: all are …"), 5.0)
+    live = Meter().update(
+        Stats(fetched=61, now=Present(idle_reason="waiting for shards: all are …")), 5.0
+    )
 
     first, second, *_ = block(live, Display(columns=80))
 
@@ -119,8 +130,8 @@ def test_a_wait_ends_with_the_next_page() -> None:
     """Not three seconds before it, when the countdown is almost over."""
     meter = Meter()
     waits = [a_wait(next_in_s=left_s, asked_to_wait=1) for left_s in (60.0, 2.0)]
-    long, short = (meter.update(Stats(fetched=7, waits=each), 90.0) for each in waits)
-    after = meter.update(Stats(fetched=8, waits=waits[1]), 95.0)
+    long, short = (meter.update(Stats(fetched=7, now=Present(waits=each)), 90.0) for each in waits)
+    after = meter.update(Stats(fetched=8, now=Present(waits=waits[1])), 95.0)
 
     assert long.state is short.state is CrawlState.WAITING
     assert after.state is CrawlState.RUNNING
@@ -128,11 +139,7 @@ def test_a_wait_ends_with_the_next_page() -> None:
 
 def test_hosts_are_counted_once() -> None:
     """Those without a queue are done, unless they were given up."""
-    stats = Stats(
-        hosts_known=10,
-        hosts_given_up=2,
-        waits=a_wait(pace=3, paused=1),
-    )
+    stats = Stats(hosts_known=10, hosts_given_up=2, now=Present(waits=a_wait(pace=3, paused=1)))
 
     counts = Meter().update(stats, 1.0).counts
 
@@ -148,20 +155,23 @@ def test_hosts_are_counted_once() -> None:
     ("stats", "fields"),
     [
         (
-            Stats(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3)),
+            Stats(now=Present(in_flight=1, oldest=OldestRequest(14.2, 20.0, 2, 3))),
             {"reason": "answer", "waited_s": 14, "timeout_s": 20, "attempt": 2, "attempts": 3},
         ),
         (
-            Stats(
-                waits=a_wait(next_in_s=60.0, asked_to_wait=1),
-                host_views=[ASKED],
-            ),
+            Stats(now=Present(waits=a_wait(next_in_s=60.0, asked_to_wait=1), host_views=[ASKED])),
             {"next_host": "a.example", "next_in_s": 60.0, "reason": "retry_after"},
         ),
-        (Stats(waits=Waits(pace=1, next_in_s=9.0)), {"next_in_s": 9.0, "reason": "pace"}),
-        (Stats(waits=Waits(other=1, next_in_s=59.0)), {"next_in_s": 59.0, "reason": "robots_txt"}),
-        (Stats(trouble="no room to write x"), {"reason": "no room to write x"}),
-        (Stats(queued=999_562), {"reason": "nothing_due"}),
+        (
+            Stats(now=Present(waits=Waits(pace=1, next_in_s=9.0))),
+            {"next_in_s": 9.0, "reason": "pace"},
+        ),
+        (
+            Stats(now=Present(waits=Waits(other=1, next_in_s=59.0))),
+            {"next_in_s": 59.0, "reason": "robots_txt"},
+        ),
+        (Stats(now=Present(trouble="no room to write x")), {"reason": "no room to write x"}),
+        (Stats(now=Present(queued=999_562)), {"reason": "nothing_due"}),
         (Stats(), {"reason": "nothing_queued"}),
     ],
 )
@@ -177,7 +187,7 @@ def test_progress_is_a_log_without_a_terminal(
     """A line an interval, one at once for a change of state, and no escape sequence."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    waiting = Stats(fetched=1207, waits=a_wait(next_in_s=60.0, asked_to_wait=1))
+    waiting = Stats(fetched=1207, now=Present(waits=a_wait(next_in_s=60.0, asked_to_wait=1)))
 
     with Progress(log_format=log_format, log_interval_s=10) as progress:
         for elapsed_s in (0.25, 9.0, 10.0, 10.25):
@@ -287,14 +297,12 @@ def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
             {"off_host": 2287, "scheme": 21, "robots": 1, "new_code": 3, "nofollow": 0}
             | {"host_retired": 39}
         ),
-        audited=770,
-        throttles=4,
         robots=2,
-        retries=5,
         tallies={
             "slow.example": HostTally(fetched=2, latency_s=5.0),
             "evil\x1b[2J.example": HostTally(fetched=9, refused=4),
         },
+        requests=RequestCounts(audited=770, throttles=4, retries=5),
     )
     result = CrawlResult(Ending.FINISHED, stats, 60.0, 0)
 
@@ -319,7 +327,9 @@ def test_summary_tells_what_was_fetched_what_was_not_and_what_to_do() -> None:
 @pytest.mark.parametrize("ending", [Ending.FINISHED, Ending.STOPPED])
 def test_summary_does_not_hide_a_request_that_was_early(ending: Ending) -> None:
     """The audit's finding is printed, and the user is asked to report it."""
-    stats = Stats(fetched=9, too_early=1, tallies={"a.example": HostTally(early=1)})
+    stats = Stats(
+        fetched=9, tallies={"a.example": HostTally(early=1)}, requests=RequestCounts(too_early=1)
+    )
     text = summary(Ended(CrawlResult(ending, stats, 1.0, 0)))
 
     loudly = "VIOLATED: 1 request sent before the host's gap was over (a.example): please"

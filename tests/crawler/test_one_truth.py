@@ -25,7 +25,7 @@ from mannerly.crawler.events import Watched
 from mannerly.crawler.host_view import HostStatus, HostView, LimitedBy
 from mannerly.crawler.inspection.host_words import cause, fields_of, sentence
 from mannerly.crawler.model import Now
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.stats import Present, Stats
 from mannerly.crawler.store.base import Manifest, ShardOptions
 from mannerly.crawler.stored import StoredCrawl, open_crawl
 from mannerly.live.meter import Meter
@@ -176,8 +176,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def seen_by_the_run(crawl: Crawl) -> HostView | None:
     """The host in the live view; None if it does not show it."""
     stats = crawl.world.stats
-    stats.host_views = crawl.world.host_views()
-    stats.is_paused = any(isinstance(order, Pause) for _, order in crawl.store.orders())
+    stats.now.host_views = crawl.world.host_views()
+    stats.now.is_paused = any(isinstance(order, Pause) for _, order in crawl.store.orders())
     live = Meter().update(stats, 1.0)
     return next((view for view in live.views if view.host == HOST), None)
 
@@ -248,7 +248,9 @@ def all_screens_agree(
     assert cause(view, short=True)[:18] in line
     if view.queued and view.state is not HostStatus.GIVEN_UP:
         assert sentence(view) in stored.explain(URLS[-1]).because
-    text = metrics_text(Reading(Stats(host_views=[view]), {}, EPOCH_S), hosts=1).decode()
+    text = metrics_text(
+        Reading(Stats(now=Present(host_views=[view])), {}, EPOCH_S), hosts=1
+    ).decode()
     samples = {
         sample.name: sample.value
         for family in text_string_to_metric_families(text)

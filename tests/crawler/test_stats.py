@@ -14,7 +14,16 @@ from mannerly.crawler.events import Event, HostPlaces, ShardMeasured
 from mannerly.crawler.host_view import HostStatus, status_of
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Entry, PageRecord, RobotsRequest
-from mannerly.crawler.stats import REMARKABLE, HostTally, Latencies, Stats, Waits
+from mannerly.crawler.stats import (
+    REMARKABLE,
+    HostTally,
+    Latencies,
+    LoopTimes,
+    Present,
+    RequestCounts,
+    Stats,
+    Waits,
+)
 from mannerly.crawler.stats_fold import PACED, StatsFold, waits_of
 from mannerly.crawler.web.priority import placed
 from mannerly.politeness import events as polite
@@ -145,7 +154,7 @@ def test_retries_are_counted_and_only_refusals_are_told_of_a_host() -> None:
     """A retry after a failure makes no line in the summary."""
     stats = fold(crawl_events.PageRetried(ENTRY, is_refusal=False))
 
-    assert stats.retries == 1
+    assert stats.requests.retries == 1
     assert stats.tallies == {}
 
 
@@ -161,7 +170,7 @@ def test_the_smallest_gap_is_kept_with_the_gap_in_force_then() -> None:
 
     tally = stats.tallies[HOST]
     assert (tally.smallest_gap_s, tally.asked_gap_s) == (0.3, 1.0)
-    assert (stats.audited, stats.too_early, tally.early) == (5, 1, 1)
+    assert (stats.requests.audited, stats.requests.too_early, tally.early) == (5, 1, 1)
 
 
 def test_a_first_request_makes_no_tally() -> None:
@@ -190,7 +199,7 @@ def test_found_urls_and_throttles_and_commits_are_counted() -> None:
         crawl_events.BatchCommitted(1, 0.1),
     )
 
-    assert (stats.found, stats.throttles, stats.commit_s) == (7, 1, 0.1)
+    assert (stats.found, stats.requests.throttles, stats.loop.commit_s) == (7, 1, 0.1)
 
 
 def test_the_latest_measurement_of_every_shard_counts() -> None:
@@ -202,9 +211,9 @@ def test_the_latest_measurement_of_every_shard_counts() -> None:
         measured(0, in_flight=2, queued=20, places=places._replace(next_in_s=1.5)),
     )
 
-    assert (stats.in_flight, stats.queued, stats.undelivered) == (3, 30, 2)
-    assert (stats.hosts, stats.hosts_known) == (10, 12)
-    assert stats.waits == a_wait(ready=2, pace=2, busy=2, other=2, next_in_s=1.5, paused=2)
+    assert (stats.now.in_flight, stats.now.queued, stats.now.undelivered) == (3, 30, 2)
+    assert (stats.now.hosts, stats.hosts_known) == (10, 12)
+    assert stats.now.waits == a_wait(ready=2, pace=2, busy=2, other=2, next_in_s=1.5, paused=2)
 
 
 def test_hosts_wait_for_what_they_said_or_for_their_pace() -> None:
@@ -299,13 +308,13 @@ def test_waits_are_counted_by_the_limit_that_decided_them() -> None:
     )
     stats.add(fold(crawl_events.HostWaits(HOST, "https://a.example/3", 0.5, "pace", times=16)))
 
-    assert {reason: waits.total() for reason, waits in stats.blocked.items()} == {
+    assert {reason: waits.total() for reason, waits in stats.requests.blocked.items()} == {
         "pace": 17,
         "retry_after": 2,
         "breaker_open": 1,
     }
-    assert stats.blocked["retry_after"].within(0.5) == pytest.approx(20.0, rel=0.125)
-    assert stats.blocked["breaker_open"].within(1.0) == pytest.approx(60.0, rel=0.125)
+    assert stats.requests.blocked["retry_after"].within(0.5) == pytest.approx(20.0, rel=0.125)
+    assert stats.requests.blocked["breaker_open"].within(1.0) == pytest.approx(60.0, rel=0.125)
 
 
 def test_answers_that_are_no_pages_are_counted_by_status() -> None:
@@ -321,7 +330,7 @@ def test_answers_that_are_no_pages_are_counted_by_status() -> None:
 
 def test_run_that_has_ended_leaves_its_counts() -> None:
     """Nothing is queued or under way in it any more."""
-    stats = Stats(fetched=3, queued=5, in_flight=2, scheduled=1, waits=Waits(ready=1))
+    stats = Stats(fetched=3, now=Present(queued=5, in_flight=2, scheduled=1, waits=Waits(ready=1)))
 
     assert stats.ended() == Stats(fetched=3)
 
@@ -404,7 +413,7 @@ def test_totals_of_processes_are_added_up() -> None:
             0, in_flight=2, undelivered=3, queued=7, places=HostPlaces(1, 1, 0, 0, {}, 1, 0, 0, 2)
         ),
     )
-    other.trouble = "no room"
+    other.now.trouble = "no room"
 
     one.add(other)
 
@@ -415,31 +424,29 @@ def test_totals_of_processes_are_added_up() -> None:
         other_statuses=Counter({200: 1, 0: 1}),
         failed=one.failed,
         skipped=one.skipped,
-        throttles=1,
-        retries=1,
         robots=1,
-        in_flight=3,
-        undelivered=4,
-        queued=12,
-        hosts=3,
         hosts_known=4,
         latencies=Latencies({-28: 1}),
         found=3,
         hosts_given_up=2,
-        waits=Waits(ready=1, busy=1, other=1, next_in_s=2),
         tallies={
             HOST: HostTally(
                 fetched=2, refused=1, latency_s=0.1, smallest_gap_s=0.5, asked_gap_s=0.4, early=1
             )
         },
-        commit_s=0.3,
-        commits=one.commits,
-        scheduled=one.scheduled,
-        trouble="no room",
-        audited=2,
-        too_early=1,
         longest_failures=1,
         failures=Counter({"timeout": 1}),
+        requests=RequestCounts(throttles=1, retries=1, audited=2, too_early=1),
+        now=Present(
+            in_flight=3,
+            undelivered=4,
+            queued=12,
+            hosts=3,
+            waits=Waits(ready=1, busy=1, other=1, next_in_s=2),
+            scheduled=one.now.scheduled,
+            trouble="no room",
+        ),
+        loop=LoopTimes(commit_s=0.3, commits=one.loop.commits),
     )
     assert (one.statuses, one.failed, one.skipped) == ({200: 1}, {"timeout": 1}, {"robots": 1})
 

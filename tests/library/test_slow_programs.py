@@ -48,7 +48,7 @@ def test_fetching_waits_for_the_program(processes: int) -> None:
         assert sorted(urls) == sorted(real_pages(web))
         assert len(page_requests(web.log())) == len(urls)
     assert result is not None
-    assert (result.stats.retries, dict(result.stats.failed)) == (0, {})
+    assert (result.stats.requests.retries, dict(result.stats.failed)) == (0, {})
 
 
 def waiting(crawl: mannerly.Crawl) -> int:

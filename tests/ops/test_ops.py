@@ -15,7 +15,7 @@ from tests.crawler.views import a_view
 from tests.harness.programs import program
 
 from mannerly.crawler.host_view import HostStatus
-from mannerly.crawler.stats import Latencies, Stats
+from mannerly.crawler.stats import Latencies, Present, RequestCounts, Stats
 from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.live.meter import LimitUse
 from mannerly.service.background import TaskHealth
@@ -33,7 +33,11 @@ def existing() -> set[str]:
     waits = Latencies()
     waits.note(1.0)
     host = a_view("a.example", HostStatus.FETCHING, 1)
-    stats = Stats(blocked={"pace": waits}, host_views=[host], fleet=FleetFigures())
+    stats = Stats(
+        fleet=FleetFigures(),
+        requests=RequestCounts(blocked={"pace": waits}),
+        now=Present(host_views=[host]),
+    )
     reading = Reading(
         stats,
         {"jobs": LimitUse(2, 1)},

@@ -12,7 +12,7 @@ from tests.harness.commands import run
 
 from mannerly.crawler.crawl import Crawl
 from mannerly.crawler.host_view import HostStatus, doing_in
-from mannerly.crawler.stats import Stats
+from mannerly.crawler.stats import Present, Stats
 from mannerly.crawler.stored import open_crawl
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.politeness import Grant, Politeness, Response, Settings
@@ -81,7 +81,9 @@ def test_metrics_of_the_busiest_hosts_have_their_figures() -> None:
         success_streak=7, error_streak=2,
     )  # fmt: skip
 
-    text = metrics_text(Reading(Stats(host_views=[standing]), {}, time.time()), hosts=1).decode()
+    text = metrics_text(
+        Reading(Stats(now=Present(host_views=[standing])), {}, time.time()), hosts=1
+    ).decode()
 
     for name, value in (
         ("p95_latency_seconds", 0.25),

@@ -11,7 +11,7 @@ from tests.crawler.views import a_view, a_wait
 from tests.harness.programs import program
 
 from mannerly.crawler.host_view import HostStatus
-from mannerly.crawler.stats import Latencies, Stats
+from mannerly.crawler.stats import Latencies, LoopTimes, Present, RequestCounts, Stats
 from mannerly.crawler.store.fleet import FleetFigures
 from mannerly.live.meter import Limits, LimitUse, added_up, limit_uses, limits_of
 from mannerly.service.metrics import Reading, metrics_text
@@ -19,7 +19,7 @@ from mannerly.service.metrics import Reading, metrics_text
 
 def text_of(stats: Stats, hosts: int = 0) -> str:
     """The metrics of these totals, in a service with one limit and two jobs."""
-    limits = {"concurrency": LimitUse(512, stats.in_flight)}
+    limits = {"concurrency": LimitUse(512, stats.now.in_flight)}
     jobs = {"running": 1, "queued": 1}
     reading = Reading(stats, limits, 1_700_000_000.0, jobs, {"cancelled": 2})
     return metrics_text(reading, hosts=hosts).decode()
@@ -48,22 +48,26 @@ def busy() -> Stats:
         statuses=Counter({200: 3, 404: 1}),
         other_statuses=Counter({200: 2, 503: 4, 0: 1}),
         failed=Counter({"timeout": 2}),
-        throttles=5,
-        retries=6,
-        cancellations=7,
-        concurrency_changes=8,
-        audited=40,
-        queued=9,
-        in_flight=3,
-        waits=a_wait(asked_to_wait=3),
         latencies=times(0.02, 0.02, 3.0),
-        commits=times(0.004),
         fleet=FleetFigures(leases=32),
-        blocked={"pace": times(0.4, 0.4), "retry_after": times(20.0)},
-        host_views=[
-            a_view("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
-            a_view("b.example", HostStatus.FETCHING, 9, delay_s=2.0),
-        ],
+        requests=RequestCounts(
+            throttles=5,
+            retries=6,
+            cancellations=7,
+            concurrency_changes=8,
+            audited=40,
+            blocked={"pace": times(0.4, 0.4), "retry_after": times(20.0)},
+        ),
+        now=Present(
+            queued=9,
+            in_flight=3,
+            waits=a_wait(asked_to_wait=3),
+            host_views=[
+                a_view("a.example", HostStatus.FETCHING, 7, delay_s=0.5, fetched=11, refused=2),
+                a_view("b.example", HostStatus.FETCHING, 9, delay_s=2.0),
+            ],
+        ),
+        loop=LoopTimes(commits=times(0.004)),
     )
     tally = stats.tally("c.example")
     assert tally is not None
@@ -135,7 +139,9 @@ def test_every_limit_has_its_use() -> None:
     """An option that was changed while the crawl runs counts; one without a value is left out."""
     from mannerly.crawler.settings import CrawlSettings
 
-    stats = Stats(fetched=30, in_flight=7, queued=50, scheduled=6, body_bytes=1000, parsing=2)
+    stats = Stats(
+        fetched=30, now=Present(in_flight=7, queued=50, scheduled=6, body_bytes=1000, parsing=2)
+    )
 
     uses = limit_uses(limits_of(CrawlSettings(max_urls=100)), stats, 9.0, {"concurrency": 10.0})
     two = added_up([uses, {"concurrency": LimitUse(5.0, 1.0)}])

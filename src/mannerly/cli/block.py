@@ -126,7 +126,7 @@ def _end(live: Live) -> tuple[float, float, str]:
         return 0, 0, f"{many(pages, 'page')} of this worker"
     if live.grows:
         return 0, 0, f"{many(pages, 'page')}, and more URLs found than fetched"
-    known = pages + stats.queued + stats.in_flight
+    known = pages + stats.now.queued + stats.now.in_flight
     return pages, known, f"{pages:,} of {known:,} known"
 
 
@@ -139,10 +139,10 @@ def _third(live: Live, display: Display, location: str | None) -> str:
 
 def _url(live: Live) -> str:
     """Return the URL that was asked for last, while requests are sent."""
-    url = live.stats.latest_url
+    url = live.stats.now.latest_url
     if not url or live.state not in (CrawlState.STARTING, CrawlState.RUNNING):
         return ""
-    return f"{'Fetching' if live.stats.in_flight else 'Fetched'} {safe_term(url)}"
+    return f"{'Fetching' if live.stats.now.in_flight else 'Fetched'} {safe_term(url)}"
 
 
 def _how_to_continue(live: Live, display: Display, location: str) -> str:
@@ -158,10 +158,15 @@ def _how_to_continue(live: Live, display: Display, location: str) -> str:
 
 def _numbers(live: Live, display: Display) -> str:
     stats = live.stats
-    flying = f"In flight {stats.in_flight:,}"
+    flying = f"In flight {stats.now.in_flight:,}"
     if display.is_wide and live.limits.concurrency:
         flying += f" of {live.limits.concurrency:,}"
-    fields = [f"Queue {stats.queued:,}", flying, _refusals(live, display), _times(live, display)]
+    fields = [
+        f"Queue {stats.now.queued:,}",
+        flying,
+        _refusals(live, display),
+        _times(live, display),
+    ]
     if stats.failed:
         fields.append(f"Failed {sum(stats.failed.values()):,}")
     if display.is_wide and stats.bytes:
@@ -170,11 +175,11 @@ def _numbers(live: Live, display: Display) -> str:
 
 
 def _refusals(live: Live, display: Display) -> str:
-    stats = live.stats
-    if not stats.throttles:
+    stats, refused = live.stats, live.stats.requests.throttles
+    if not refused:
         return "Refused 0"
-    said = f"Refused {percent(stats.throttles, stats.fetched + stats.robots + stats.throttles)}"
-    return f"{said} ({stats.throttles:,})" if display.is_wide else said
+    said = f"Refused {percent(refused, stats.fetched + stats.robots + refused)}"
+    return f"{said} ({refused:,})" if display.is_wide else said
 
 
 def percent(part: int, whole: int) -> str:

@@ -79,6 +79,11 @@ def described(result: CrawlResult, location: str | None) -> dict[str, object]:
 
     # `dataclasses.asdict` would count the pairs of a Counter instead of copying it.
     stats = msgspec.to_builtins(result.stats, str_keys=True)
+    for group in ("now", "requests", "loop"):  # in JSON all of them are fields of the result
+        stats |= stats.pop(group)
+    extracted = stats.pop("extracted")
+    stats["items"] = extracted["items"]
+    stats["extract_errors"], stats["extract_error"] = extracted["errors"], extracted["first_error"]
     passing = ("tallies", "host_views", "latencies", "blocked", "commits", "warmth", "latest_url")
     for name in passing:
         del stats[name]

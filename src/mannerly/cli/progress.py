@@ -66,7 +66,7 @@ class Progress:
         """Acknowledge the first Ctrl-C at once, from the thread that hears signals."""
         live = self._live
         if live is not None and live.state is not CrawlState.STOPPING:
-            live.stats.grace_s = self._limits.grace_s
+            live.stats.now.grace_s = self._limits.grace_s
             self._display.show(live._replace(state=CrawlState.STOPPING))
 
     def leaving(self) -> None:
@@ -139,7 +139,7 @@ class _Log:
 
     def show(self, live: Live) -> None:
         is_news = live.state is not self._state and live.state is not CrawlState.RUNNING
-        trouble = _SECONDS.sub("", live.stats.trouble or "")
+        trouble = _SECONDS.sub("", live.stats.now.trouble or "")
         is_news |= bool(trouble) and trouble != self._trouble
         self._trouble = trouble
         if live.elapsed_s < self._due_s and not is_news:

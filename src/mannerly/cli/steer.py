@@ -124,8 +124,8 @@ def continue_command(live: Live, location: str) -> str:
     """Return the command that continues a crawl that is paused, as a whole or by its hosts."""
     from mannerly.crawler.host_view import HostStatus
 
-    paused = [each.host for each in live.stats.host_views if each.state is HostStatus.PAUSED]
-    if live.stats.is_paused or not paused:
+    paused = [each.host for each in live.stats.now.host_views if each.state is HostStatus.PAUSED]
+    if live.stats.now.is_paused or not paused:
         return unpause_command(location)
     return host_resume_command(location, paused[0])
 

@@ -146,7 +146,7 @@ def _stopped(ended: Ended, display: Display) -> _Text:
 
 
 def _crashed(ended: Ended, display: Display) -> _Text:
-    trouble = safe_term(ended.result.stats.trouble or "a worker process died too often")
+    trouble = safe_term(ended.result.stats.now.trouble or "a worker process died too often")
     said = f": {trouble}, after {ended.pages}"
     lines = ["", *_table(ended, display), "", *ended.resume]
     return _Text("× Failed", Tone.REFUSED, said, lines)
@@ -228,7 +228,7 @@ def _table(ended: Ended, display: Display) -> list[str]:
         ("Failed", _reasons(_failed(stats), failure_words)),
         ("Not read", _not_read(ended.result)),
         ("Refused", _refused(stats, ended.hosts)),
-        ("Retries", [f"{stats.retries:,}"] if stats.retries else []),
+        ("Retries", [f"{stats.requests.retries:,}"] if stats.requests.retries else []),
         ("Skipped", _reasons(skipped, skip_words)),
         ("Slowest", _slowest(stats, ended.hosts)),
         ("Items", _items(stats)),
@@ -246,33 +246,34 @@ def _row(label: str, parts: list[str], display: Display) -> list[str]:
 
 
 def _items(stats: Stats) -> list[str]:
-    said = [f"{stats.items:,} extracted"] if stats.items else []
-    if stats.extract_errors:
-        pages = many(stats.extract_errors, "page")
-        said.append(f"extract failed on {pages}: {safe_term(stats.extract_error or '')}")
+    said = [f"{stats.extracted.items:,} extracted"] if stats.extracted.items else []
+    if stats.extracted.errors:
+        pages = many(stats.extracted.errors, "page")
+        said.append(f"extract failed on {pages}: {safe_term(stats.extracted.first_error or '')}")
     return said
 
 
 def _politeness(stats: Stats) -> list[str]:
     """Return words, to be wrapped one by one."""
-    if stats.too_early:
-        early = many(stats.too_early, "request")
+    if stats.requests.too_early:
+        early = many(stats.requests.too_early, "request")
         hosts = [safe_term(host, limit=80) for host, tally in stats.tallies.items() if tally.early]
         named = f" ({', '.join(hosts[:_EARLY_HOSTS])})" if hosts else ""
         said = f"VIOLATED: {early} sent before the host's gap was over{named}: please report this"
         return said.split(" ")
-    if not stats.audited:
+    requests, kept = stats.requests.audited, stats.requests.retry_afters
+    if not requests:
         return []
-    said = f"all {stats.audited:,} requests kept each host's gap"
-    if stats.audited == 1:
+    said = f"all {requests:,} requests kept each host's gap"
+    if requests == 1:
         said = "the one request kept its host's gap"
-    if stats.retry_afters:
-        said += f", and {stats.retry_afters:,} of {stats.retry_afters:,} Retry-After were kept"
+    if kept:
+        said += f", and {kept:,} of {kept:,} Retry-After were kept"
     return said.split(" ")
 
 
 def _violated(stats: Stats, display: Display) -> list[str]:
-    return _row("Politeness", _politeness(stats), display) if stats.too_early else []
+    return _row("Politeness", _politeness(stats), display) if stats.requests.too_early else []
 
 
 def _answers(stats: Stats) -> list[str]:
@@ -286,9 +287,11 @@ def _answers(stats: Stats) -> list[str]:
 
 
 def _refused(stats: Stats, hosts: int) -> list[str]:
-    if not stats.throttles:
+    if not stats.requests.throttles:
         return []
-    share = percent(stats.throttles, stats.fetched + stats.robots + stats.throttles)
+    share = percent(
+        stats.requests.throttles, stats.fetched + stats.robots + stats.requests.throttles
+    )
     ranked = sorted(stats.tallies.items(), key=lambda item: (-item[1].refused, item[0]))
     named = [
         f"{safe_term(host, limit=80)} ({tally.refused:,})"
@@ -296,7 +299,7 @@ def _refused(stats: Stats, hosts: int) -> list[str]:
         if tally.refused
     ]
     most = f", most by {', '.join(named)}" if named else ""
-    return [f"{stats.throttles:,} ({share}){most}"]
+    return [f"{stats.requests.throttles:,} ({share}){most}"]
 
 
 def _reasons(counts: Mapping[str, int], words: Callable[[str, int], str]) -> list[str]:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.host_view import NOT_FETCHING, HostStatus
-from mannerly.crawler.stats import Stats, Waits
+from mannerly.crawler.stats import Present, Stats, Waits
 from mannerly.crawler.web.words import many
 from mannerly.live.meter import CrawlState, Limits, Live, Meter
 
@@ -200,13 +200,15 @@ class _StoredMeter:
         )
         stats = Stats(
             fetched=pages - self._before,
-            queued=total["pending"],
             hosts_known=total["hosts"],
             hosts_given_up=counts[HostStatus.GIVEN_UP],
-            waits=waits,
-            host_views=hosts,
-            trouble=next((each["waits_for"] for each in status.workers), None),
-            is_paused=status.state == "paused",
+            now=Present(
+                queued=total["pending"],
+                waits=waits,
+                host_views=hosts,
+                trouble=next((each["waits_for"] for each in status.workers), None),
+                is_paused=status.state == "paused",
+            ),
         )
         live = self._meter.update(stats, now - self._began)
         state = CrawlState.RUNNING if live.state is CrawlState.STARTING else live.state

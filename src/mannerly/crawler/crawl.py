@@ -341,7 +341,7 @@ class Crawl(StoredCrawl):
         )
         seconds = time.monotonic() - began
         total = totals(store)
-        stats.queued = total["queued"]  # the store has the last word
+        stats.now.queued = total["queued"]  # the store has the last word
         unread = _unread(store) if total["failed"] else 0
         result = CrawlResult(
             ending, stats, seconds, total["pending"], total["given_up"], unread=unread

@@ -7,13 +7,15 @@ for the summary, and only a few hundred of them.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import frexp
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.web.caches import CacheState
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from mannerly.crawler import events as crawl_events
     from mannerly.crawler.host_view import HostStatus, HostView
     from mannerly.crawler.store.fleet import FleetFigures
@@ -38,10 +40,8 @@ class HostTally:
 
     def add(self, other: HostTally) -> None:
         """Add another process's counts."""
-        self.fetched += other.fetched
-        self.refused += other.refused
+        _add_counts(self, other)
         self.latency_s += other.latency_s
-        self.early += other.early
         if other.smallest_gap_s < self.smallest_gap_s:
             self.smallest_gap_s = other.smallest_gap_s
             self.asked_gap_s = other.asked_gap_s
@@ -73,9 +73,7 @@ class Waits:
 
     def add(self, other: Waits) -> None:
         """Add another shard's counts; the next instant is the earlier one."""
-        for name in FETCHING_BY:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.states.update(other.states)
+        _add_counts(self, other)
         dues = [due for due in (self.next_in_s, other.next_in_s) if due is not None]
         self.next_in_s = min(dues) if dues else None
 
@@ -122,10 +120,7 @@ class Warmth:
 
     def add(self, other: Warmth) -> None:
         """Add the visits to other pages."""
-        for name in _VISITS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.before.update(other.before)
-        self.after.update(other.after)
+        _add_counts(self, other)
 
     @property
     def cacheable(self) -> int:
@@ -148,9 +143,6 @@ class Warmth:
                 self.after.note(event.latency_s)
 
 
-_VISITS = ("pages", "hits_before", "hits_after", "uncacheable", "unknown", "failed")
-
-
 class OldestRequest(NamedTuple):
     """The request that has waited for its answer for longest."""
 
@@ -158,6 +150,88 @@ class OldestRequest(NamedTuple):
     timeout_s: float
     attempt: int  # the first is 1
     attempts: int  # at most
+
+
+@dataclass(slots=True)
+class Present:
+    """The state of a run at one moment. Nothing of it is left when the run has ended."""
+
+    in_flight: int = 0
+    undelivered: int = 0  # pages that wait for the program that iterates over the crawl
+    queued: int = 0
+    hosts: int = 0  # with something queued
+    scheduled: int = 0  # hosts in the heap
+    robots_in_flight: int = 0
+    parsing: int = 0  # big pages that wait for a parse helper, or are read by one
+    body_bytes: int = 0  # memory that bodies take
+    waits: Waits = field(default_factory=Waits)
+    host_views: list[HostView] = field(default_factory=list)  # of a few hosts, while watched
+    oldest: OldestRequest | None = None  # of the requests in flight
+    latest_url: str = ""  # of the requests that were started
+    trouble: str | None = None  # why the crawl waits, if the operator has to act
+    idle_reason: str | None = None  # why a worker of a shared crawl has nothing to fetch
+    is_paused: bool = False
+    grace_s: float | None = None  # left for the requests under way: the crawl was stopped
+
+    def add(self, other: Present) -> None:
+        """Add the state of another process."""
+        _add_counts(self, other)
+        self.waits.add(other.waits)
+        self.host_views += other.host_views
+        self.trouble = self.trouble or other.trouble
+        self.idle_reason = self.idle_reason or other.idle_reason
+        self.is_paused |= other.is_paused
+        self.latest_url = other.latest_url or self.latest_url
+        if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
+            self.oldest = other.oldest
+
+
+@dataclass(slots=True)
+class RequestCounts:
+    """Requests that were refused, waited, came again, were called off, or were sent too early."""
+
+    throttles: int = 0
+    retry_afters: int = 0  # refusals that said for how long to wait
+    retries: int = 0
+    cancellations: int = 0  # requests that were granted and not sent
+    concurrency_changes: int = 0  # of the maximum of requests in flight to a host
+    audited: int = 0  # requests that were compared with the gap in force (`host.audit`)
+    too_early: int = 0  # of these: sent before it was over; must stay 0
+    blocked: dict[str, Latencies] = field(default_factory=dict)  # waits of hosts, by reason
+
+    def add(self, other: RequestCounts) -> None:
+        """Add another process's counts."""
+        _add_counts(self, other)
+        for reason, waits in other.blocked.items():
+            self.blocked.setdefault(reason, Latencies()).update(waits)
+
+
+@dataclass(slots=True)
+class Extracted:
+    """The results of the extract function."""
+
+    items: int = 0
+    errors: int = 0  # pages on which it failed
+    first_error: str | None = None
+
+    def add(self, other: Extracted) -> None:
+        """Add another process's results."""
+        _add_counts(self, other)
+        self.first_error = self.first_error or other.first_error
+
+
+@dataclass(slots=True)
+class LoopTimes:
+    """The time that loops took for what is not fetching."""
+
+    commits: Latencies = field(default_factory=Latencies)
+    commit_s: float = 0.0  # the latest commit
+    stalls: int = 0  # times that a loop did not poll its sockets for a second or more
+
+    def add(self, other: LoopTimes) -> None:
+        """Add another process's times."""
+        _add_counts(self, other)
+        self.commit_s = max(self.commit_s, other.commit_s)
 
 
 @dataclass(slots=True)
@@ -179,52 +253,27 @@ class Stats:
     # whose host was given up.
     longest_failures: int = 0
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
-    throttles: int = 0
-    retry_afters: int = 0  # refusals that said for how long to wait
-    retries: int = 0
-    cancellations: int = 0  # requests that were granted and not sent
-    concurrency_changes: int = 0  # of the maximum of requests in flight to a host
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
-    in_flight: int = 0
-    undelivered: int = 0  # pages that wait for the program that iterates over the crawl
-    queued: int = 0
-    hosts: int = 0  # with something queued
-    hosts_known: int = 0  # that the crawl has met, done and given up included
     found: int = 0  # new URLs
+    hosts_known: int = 0  # that the crawl has met, done and given up included
     hosts_given_up: int = 0
-    waits: Waits = field(default_factory=Waits)
-    host_views: list[HostView] = field(default_factory=list)  # of a few hosts, while watched
     latencies: Latencies = field(default_factory=Latencies)
     tallies: dict[str, HostTally] = field(default_factory=dict)
-    blocked: dict[str, Latencies] = field(default_factory=dict)  # waits of hosts, by reason
     warmth: dict[str, Warmth] = field(default_factory=dict)  # of pages, by section
     variants: dict[str, Warmth] = field(default_factory=dict)  # the same, by variant
-    commits: Latencies = field(default_factory=Latencies)
-    commit_s: float = 0.0  # the latest commit
     fleet: FleetFigures | None = None  # of a crawl that several runs share, while it is watched
     shards_lost: int = 0  # that another run has taken over, or that were given back unwritten
-    scheduled: int = 0  # hosts in the heap
-    robots_in_flight: int = 0
-    parsing: int = 0  # big pages that wait for a parse helper, or are read by one
-    body_bytes: int = 0  # memory that bodies take
     mended: list[str] = field(default_factory=list)  # what was wrong in the store, in words
-    stalls: int = 0  # times that a loop did not poll its sockets for a second or more
-    oldest: OldestRequest | None = None  # of the requests in flight
-    latest_url: str = ""  # of the requests that were started
-    trouble: str | None = None  # why the crawl waits, if the operator has to act
-    idle_reason: str | None = None  # why a worker of a shared crawl has nothing to fetch
-    is_paused: bool = False
-    grace_s: float | None = None  # left for the requests under way: the crawl was stopped
-    items: int = 0  # that the extract function returned
-    extract_errors: int = 0  # pages on which it failed
-    extract_error: str | None = None  # the first of them
-    audited: int = 0  # requests that were compared with the gap in force (`host.audit`)
-    too_early: int = 0  # of these: sent before it was over; must stay 0
+    now: Present = field(default_factory=Present)
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    extracted: Extracted = field(default_factory=Extracted)
+    loop: LoopTimes = field(default_factory=LoopTimes)
 
     @property
     def is_left_to_others(self) -> bool:
         """Return whether other workers of a shared crawl have all that is left to fetch."""
-        return self.idle_reason is not None and not (self.queued or self.in_flight)
+        now = self.now
+        return now.idle_reason is not None and not (now.queued or now.in_flight)
 
     @property
     def pages(self) -> int:
@@ -233,81 +282,25 @@ class Stats:
 
     def add(self, other: Stats) -> None:
         """Add another process's totals to these."""
-        for name in (
-            "fetched",
-            "bytes",
-            "crashed",
-            "throttles",
-            "retry_afters",
-            "cancellations",
-            "concurrency_changes",
-            "retries",
-            "robots",
-            "in_flight",
-            "scheduled",
-            "robots_in_flight",
-            "parsing",
-            "body_bytes",
-            "queued",
-            "undelivered",
-            "hosts",
-            "hosts_known",
-            "found",
-            "hosts_given_up",
-            "audited",
-            "too_early",
-            "items",
-            "extract_errors",
-            "shards_lost",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.commit_s = max(self.commit_s, other.commit_s)
-        self.longest_failures = max(self.longest_failures, other.longest_failures)
-        self.trouble = self.trouble or other.trouble
-        self.idle_reason = self.idle_reason or other.idle_reason
-        self.extract_error = self.extract_error or other.extract_error
-        self.is_paused |= other.is_paused
-        self.latest_url = other.latest_url or self.latest_url
+        longest = max(self.longest_failures, other.longest_failures)
+        _add_counts(self, other)
+        self.longest_failures = longest
+        self.now.add(other.now)
+        self.requests.add(other.requests)
+        self.extracted.add(other.extracted)
+        self.loop.add(other.loop)
         self.mended += other.mended
-        self.stalls += other.stalls
-        self.host_views += other.host_views
-        self.latencies.update(other.latencies)
-        self.commits.update(other.commits)
         for mine, others in ((self.warmth, other.warmth), (self.variants, other.variants)):
             for name, warmth in others.items():
                 mine.setdefault(name, Warmth()).add(warmth)
-        for reason, waits in other.blocked.items():
-            self.blocked.setdefault(reason, Latencies()).update(waits)
-        if self.oldest is None or (other.oldest is not None and other.oldest > self.oldest):
-            self.oldest = other.oldest
-        self.statuses.update(other.statuses)
-        self.other_statuses.update(other.other_statuses)
-        self.failed.update(other.failed)
-        self.failures.update(other.failures)
-        self.skipped.update(other.skipped)
-        self.held_back.update(other.held_back)
         for host, tally in other.tallies.items():
             self.tallies.setdefault(host, HostTally()).add(tally)
-        self.waits.add(other.waits)
         if other.fleet is not None:
             self.fleet = other.fleet if self.fleet is None else self.fleet.plus(other.fleet)
 
     def ended(self) -> Stats:
         """Return what stays of these totals when their run has ended: the counts."""
-        return replace(
-            self,
-            in_flight=0,
-            undelivered=0,
-            queued=0,
-            hosts=0,
-            scheduled=0,
-            robots_in_flight=0,
-            parsing=0,
-            body_bytes=0,
-            latest_url="",
-            waits=Waits(),
-            host_views=[],
-        )
+        return replace(self, now=Present())
 
     def tally(self, host: str) -> HostTally | None:
         """Return the host's line in the summary; None when there are enough of them."""
@@ -315,3 +308,13 @@ class Stats:
         if tally is None and len(self.tallies) < REMARKABLE:
             tally = self.tallies[host] = HostTally()
         return tally
+
+
+def _add_counts(mine: DataclassInstance, other: DataclassInstance) -> None:
+    """Add the whole numbers and counters of another value of the same class."""
+    for each in fields(mine):
+        count = getattr(mine, each.name)
+        if isinstance(count, Counter):
+            count.update(getattr(other, each.name))
+        elif type(count) is int:
+            setattr(mine, each.name, count + getattr(other, each.name))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler import events as crawl_events
@@ -84,12 +85,12 @@ class StatsFold:
     def _sent(self, event: crawl_events.RequestSent) -> None:
         host, gap_s, delay_s, is_early = event
         stats = self.stats
-        stats.audited += 1
+        stats.requests.audited += 1
         tally = None if gap_s is None and not is_early else stats.tally(host)
         if tally is not None and gap_s is not None and gap_s < tally.smallest_gap_s:
             tally.smallest_gap_s, tally.asked_gap_s = gap_s, delay_s
         if is_early:
-            stats.too_early += 1
+            stats.requests.too_early += 1
             if tally is not None:
                 tally.early += 1
 
@@ -133,10 +134,10 @@ class StatsFold:
                 stats.held_back[pattern] -= 1
 
     def _extracted(self, event: crawl_events.ItemsExtracted) -> None:
-        self.stats.items += event.items
+        self.stats.extracted.items += event.items
         if event.error is not None:
-            self.stats.extract_errors += 1
-            self.stats.extract_error = self.stats.extract_error or event.error
+            self.stats.extracted.errors += 1
+            self.stats.extracted.first_error = self.stats.extracted.first_error or event.error
 
     def _list(self, event: crawl_events.ListSettled) -> None:
         self.stats.robots += 1
@@ -150,7 +151,7 @@ class StatsFold:
             skipped[reason] += count
 
     def _retried(self, event: crawl_events.PageRetried) -> None:
-        self.stats.retries += 1
+        self.stats.requests.retries += 1
         self.stats.other_statuses[event.status or 0] += 1
         tally = self.stats.tally(event.entry.host) if event.is_refusal else None
         if tally is not None:
@@ -193,9 +194,9 @@ class StatsFold:
         self.stats.hosts_given_up += 1
 
     def _throttled(self, event: Throttled) -> None:
-        self.stats.throttles += 1
+        self.stats.requests.throttles += 1
         if event.retry_after_s is not None:
-            self.stats.retry_afters += 1
+            self.stats.requests.retry_afters += 1
             self._blocked(Reason.RETRY_AFTER, event.retry_after_s)
 
     def _opened(self, event: Opened) -> None:
@@ -208,25 +209,25 @@ class StatsFold:
 
     def _blocked(self, reason: str, seconds: float, times: int = 1) -> None:
         if seconds > 0.0:  # "forever" counts as a day, which is longer than any bucket
-            waits = self.stats.blocked.setdefault(str(reason), Latencies())
+            waits = self.stats.requests.blocked.setdefault(str(reason), Latencies())
             waits.note(min(seconds, _DAY_S), times)
 
     def _cancelled(self, _event: Cancelled) -> None:
-        self.stats.cancellations += 1
+        self.stats.requests.cancellations += 1
 
     def _concurrency_changed(self, _event: ConcurrencyChanged) -> None:
-        self.stats.concurrency_changes += 1
+        self.stats.requests.concurrency_changes += 1
 
     def _committed(self, event: crawl_events.BatchCommitted) -> None:
-        self.stats.commit_s = event.took_s
+        self.stats.loop.commit_s = event.took_s
         if event.took_s > 0.0 and event.pages:
-            self.stats.commits.note(event.took_s)
+            self.stats.loop.commits.note(event.took_s)
 
     def _mended(self, event: crawl_events.StoreMended) -> None:
         self.stats.mended.append(event.words)
 
     def _stalled(self, _event: crawl_events.LoopStalled) -> None:
-        self.stats.stalls += 1
+        self.stats.loop.stalls += 1
 
     def _lost(self, event: crawl_events.ShardLost) -> None:
         self.stats.shards_lost += 1
@@ -249,17 +250,26 @@ class StatsFold:
 
     def summed(self) -> Stats:
         """Return a copy of the totals, with the sums over all shards."""
-        stats, shards = copy(self.stats), self._shards.values()
-        stats.in_flight = sum(each.in_flight for each in shards)
-        stats.undelivered = sum(each.undelivered for each in shards)
-        stats.queued = sum(each.queued for each in shards)
-        stats.hosts = sum(each.places.active for each in shards)
-        stats.scheduled = sum(each.places.heaped for each in shards)
-        stats.hosts_known = sum(each.places.known for each in shards)
-        stats.waits = Waits()
+        mine, shards, waits = self.stats, self._shards.values(), Waits()
         for each in shards:
-            stats.waits.add(waits_of(each.places))
-        return stats
+            waits.add(waits_of(each.places))
+        now = replace(
+            mine.now,
+            in_flight=sum(each.in_flight for each in shards),
+            undelivered=sum(each.undelivered for each in shards),
+            queued=sum(each.queued for each in shards),
+            hosts=sum(each.places.active for each in shards),
+            scheduled=sum(each.places.heaped for each in shards),
+            waits=waits,
+        )
+        return replace(
+            mine,
+            now=now,
+            requests=copy(mine.requests),
+            extracted=copy(mine.extracted),
+            loop=copy(mine.loop),
+            hosts_known=sum(each.places.known for each in shards),
+        )
 
 
 def failure_of(record: PageRecord) -> str:

@@ -100,9 +100,9 @@ class Live(NamedTuple):
     @property
     def counts(self) -> dict[HostStatus, int]:
         """Return the number of hosts by state."""
-        stats, waits = self.stats, self.stats.waits
+        stats, waits = self.stats, self.stats.now.waits
         states = Counter({HostStatus.FETCHING: waits.fetching, **waits.states})
-        if stats.is_paused:  # nothing is sent to any of them, whatever each of them waited for
+        if stats.now.is_paused:  # nothing is sent to any of them, whatever each of them waited for
             states = Counter({HostStatus.PAUSED: waits.active})
         states[HostStatus.GIVEN_UP] = stats.hosts_given_up
         states[HostStatus.DONE] = max(0, stats.hosts_known - waits.active - stats.hosts_given_up)
@@ -116,8 +116,8 @@ class Live(NamedTuple):
     @property
     def views(self) -> list[HostView]:
         """Return a few hosts: the busy ones, and those that come back first."""
-        views = self.stats.host_views
-        return [host.as_paused() for host in views] if self.stats.is_paused else views
+        views = self.stats.now.host_views
+        return [host.as_paused() for host in views] if self.stats.now.is_paused else views
 
     @property
     def slowest(self) -> HostView | None:
@@ -133,13 +133,13 @@ class Live(NamedTuple):
     @property
     def next_in_s(self) -> float | None:
         """Return when the next request goes."""
-        return self.stats.waits.next_in_s
+        return self.stats.now.waits.next_in_s
 
     @property
     def is_late(self) -> bool:
         """Return whether an answer is waited for unusually long."""
-        oldest = self.stats.oldest
-        return bool(self.stats.in_flight and oldest is not None and oldest.waited_s >= LONG_S)
+        oldest = self.stats.now.oldest
+        return bool(self.stats.now.in_flight and oldest is not None and oldest.waited_s >= LONG_S)
 
 
 class Meter:
@@ -157,7 +157,7 @@ class Meter:
         reports, pages = self._reports, stats.pages
         if pages != reports[-1][1]:
             self._last_page_s = elapsed_s
-        reports.append((elapsed_s, pages, stats.queued))
+        reports.append((elapsed_s, pages, stats.now.queued))
         while len(reports) > 2 and reports[1][0] <= elapsed_s - WINDOW_S:
             reports.popleft()
         since_s, before, queued = reports[0]
@@ -171,18 +171,18 @@ class Meter:
             elapsed_s,
             self._per_second,
             elapsed_s - self._last_page_s,
-            stats.queued - queued > pages - before > 0,
+            stats.now.queued - queued > pages - before > 0,
             self._limits,
         )
         return live._replace(state=self._state(live))
 
     def _state(self, live: Live) -> CrawlState:
         stats = live.stats
-        if stats.grace_s is not None:
+        if stats.now.grace_s is not None:
             return CrawlState.STOPPING
-        if stats.is_paused or is_left_to_paused_hosts(stats):
+        if stats.now.is_paused or is_left_to_paused_hosts(stats):
             return CrawlState.PAUSED
-        if stats.trouble:
+        if stats.now.trouble:
             return CrawlState.HELD
         if stats.is_left_to_others:
             return CrawlState.WAITING
@@ -195,7 +195,7 @@ class Meter:
         stats, due_s = live.stats, live.next_in_s
         if stats.pages != self._pages_waiting:
             self._pages_waiting = None
-        is_long = not stats.in_flight and due_s is not None and due_s >= LONG_S
+        is_long = not stats.now.in_flight and due_s is not None and due_s >= LONG_S
         if is_long or (live.is_late and live.idle_s >= LONG_S):
             self._pages_waiting = stats.pages
         return self._pages_waiting is not None
@@ -203,16 +203,18 @@ class Meter:
 
 def is_left_to_paused_hosts(stats: Stats) -> bool:
     """Return whether every host that has work left was paused by the operator."""
-    waits = stats.waits
-    return 0 < waits.states[HostStatus.PAUSED] == waits.active and not stats.in_flight
+    waits = stats.now.waits
+    return 0 < waits.states[HostStatus.PAUSED] == waits.active and not stats.now.in_flight
 
 
 def _why(stats: Stats) -> CrawlState:
-    waits = stats.waits
+    waits = stats.now.waits
     is_refused = waits.states[HostStatus.BACKING_OFF] and not waits.states[HostStatus.ASKED_TO_WAIT]
-    if not is_refused or waits.fetching or stats.in_flight:
+    if not is_refused or waits.fetching or stats.now.in_flight:
         return CrawlState.WAITING
-    problems = [host.problem for host in stats.host_views if host.state is HostStatus.BACKING_OFF]
+    problems = [
+        host.problem for host in stats.now.host_views if host.state is HostStatus.BACKING_OFF
+    ]
     is_refusal = any(problem in _REFUSALS for problem in problems)
     return CrawlState.REFUSED if is_refusal else CrawlState.WAITING
 
@@ -236,9 +238,9 @@ def log_fields(live: Live) -> dict[str, object]:
     fields: dict[str, object] = {
         "pages": live.pages,
         "per_second": round(live.per_second, 1),
-        "queued": stats.queued,
-        "in_flight": stats.in_flight,
-        "refused": stats.throttles,
+        "queued": stats.now.queued,
+        "in_flight": stats.now.in_flight,
+        "refused": stats.requests.throttles,
     }
     if stats.failed:
         fields["failed"] = sum(stats.failed.values())
@@ -253,15 +255,15 @@ def _waits_for(live: Live) -> dict[str, object]:
     """Return what is waited for, in fields."""
     stats, back = live.stats, live.back
     if live.state is CrawlState.STOPPING:
-        return {"grace_s": round(stats.grace_s or 0.0, 1)}
+        return {"grace_s": round(stats.now.grace_s or 0.0, 1)}
     if live.state is CrawlState.HELD:
-        return {"reason": stats.trouble}
+        return {"reason": stats.now.trouble}
     if stats.is_left_to_others:
-        return {"reason": stats.idle_reason}
+        return {"reason": stats.now.idle_reason}
     if live.state not in (CrawlState.WAITING, CrawlState.REFUSED, CrawlState.STARTING):
         return {}
-    if live.is_late and stats.oldest is not None:
-        oldest = stats.oldest
+    if live.is_late and stats.now.oldest is not None:
+        oldest = stats.now.oldest
         return {
             "reason": "answer",
             "waited_s": round(oldest.waited_s),
@@ -277,7 +279,7 @@ def _waits_for(live: Live) -> dict[str, object]:
 
 def reason_word(stats: Stats) -> str:
     """Return what most of the hosts wait for, in one word."""
-    waits = stats.waits
+    waits = stats.now.waits
     words = (
         *((count, _REASONS.get(state, state.value)) for state, count in waits.states.items()),
         (waits.ready + waits.pace, "pace"),
@@ -285,7 +287,7 @@ def reason_word(stats: Stats) -> str:
         (waits.other, "robots_txt"),
     )
     count, word = max(words, key=lambda pair: pair[0])
-    return word if count else "nothing_due" if stats.queued else "nothing_queued"
+    return word if count else "nothing_due" if stats.now.queued else "nothing_queued"
 
 
 class LimitUse(NamedTuple):
@@ -308,12 +310,12 @@ def limit_uses(
     uses = {
         "max_urls": (limits.max_urls, stats.pages),
         "duration": (limits.duration_s, elapsed_s),
-        "concurrency": (limits.concurrency, stats.in_flight),
-        "memory_limit": (limits.memory_limit, stats.body_bytes),
-        "frontier_limit": (limits.frontier_limit, stats.queued),
-        "heap_limit": (limits.heap_limit, stats.scheduled),
-        "robots_limit": (limits.robots_limit, stats.robots_in_flight),
-        "parse_limit": (limits.parse_limit, stats.parsing),
+        "concurrency": (limits.concurrency, stats.now.in_flight),
+        "memory_limit": (limits.memory_limit, stats.now.body_bytes),
+        "frontier_limit": (limits.frontier_limit, stats.now.queued),
+        "heap_limit": (limits.heap_limit, stats.now.scheduled),
+        "robots_limit": (limits.robots_limit, stats.now.robots_in_flight),
+        "parse_limit": (limits.parse_limit, stats.now.parsing),
     }
     now = changed or {}
     return {

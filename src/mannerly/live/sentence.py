@@ -27,20 +27,22 @@ def doing(live: Live, name: Callable[[str], str]) -> list[str]:
     if live.state is CrawlState.PAUSED:
         return [_paused(live, name)]
     if live.state is CrawlState.HELD:
-        return [stats.trouble or ""]
+        return [stats.now.trouble or ""]
     if live.state is CrawlState.STOPPING:
-        under_way = many(stats.in_flight, "request")
-        return [f"{under_way} under way, {stats.grace_s or 0.0:.0f} s at most"]
+        under_way = many(stats.now.in_flight, "request")
+        return [f"{under_way} under way, {stats.now.grace_s or 0.0:.0f} s at most"]
     if live.state is CrawlState.RUNNING:
         return [f"{speed(live.per_second)} from {_who(live, name)}", *_asked(live), *_late(live)]
     if stats.is_left_to_others:
-        return [stats.idle_reason or ""]
+        return [stats.now.idle_reason or ""]
     if live.is_late:
         return _late(live)
     if live.state is CrawlState.REFUSED:
         return [f"{_left(live, 'refuses us', 'refuse us', name)}; the next try {_when(live)}"]
     if live.state is CrawlState.STARTING:
-        return [f"{many(stats.in_flight, 'request')} under way"] if stats.in_flight else ["…"]
+        return (
+            [f"{many(stats.now.in_flight, 'request')} under way"] if stats.now.in_flight else ["…"]
+        )
     return [_waiting(live, name)]
 
 
@@ -52,14 +54,14 @@ def ahead(live: Live, name: Callable[[str], str], *, is_short: bool = False) -> 
     if live.state is CrawlState.REFUSED:
         return _refused(live, is_short=is_short)
     if limits.max_urls is not None and live.per_second > 0:
-        left = min(limits.max_urls - stats.pages, stats.queued + stats.in_flight)
-        if left < stats.queued + stats.in_flight:
+        left = min(limits.max_urls - stats.pages, stats.now.queued + stats.now.in_flight)
+        if left < stats.now.queued + stats.now.in_flight:
             return f"About {span(left / live.per_second)} to go at {speed(live.per_second)}"
     left_s, slowest = at_least_s(live), live.slowest
     if left_s is None or slowest is None:
         return ""
     if left_s == 0.0:
-        return f"--duration is over: {many(stats.in_flight, 'request')} under way"
+        return f"--duration is over: {many(stats.now.in_flight, 'request')} under way"
     if left_s < slowest.needs_s:
         return f"{span(left_s)} left of --duration"
     if slowest.queue_s < slowest.needs_s:
@@ -79,17 +81,17 @@ def speed(per_second: float) -> str:
 
 def _paused(live: Live, name: Callable[[str], str]) -> str:
     stats = live.stats
-    if stats.is_paused:
+    if stats.now.is_paused:
         return "by you: nothing is sent"
-    hosts = [host.host for host in stats.host_views if host.state is HostStatus.PAUSED]
-    paused = stats.waits.states[HostStatus.PAUSED]
+    hosts = [host.host for host in stats.now.host_views if host.state is HostStatus.PAUSED]
+    paused = stats.now.waits.states[HostStatus.PAUSED]
     if paused == 1 and len(hosts) == 1:
         return f"you paused {name(hosts[0])}, the only host left"
     return f"you paused all {many(paused, 'host')} that have URLs left"
 
 
 def _waiting(live: Live, name: Callable[[str], str]) -> str:
-    waits, back, when = live.stats.waits, live.back, _when(live)
+    waits, back, when = live.stats.now.waits, live.back, _when(live)
     states = Counter[HostStatus]() if waits.fetching else waits.states
     if asked := states[HostStatus.ASKED_TO_WAIT]:
         if asked == 1 and back:
@@ -109,24 +111,24 @@ def _waiting(live: Live, name: Callable[[str], str]) -> str:
 
 def in_use(live: Live, name: Callable[[str], str]) -> str:
     """Return who sends to the hosts that are waited for: a.example is in use by crawl b."""
-    waiting = [host for host in live.stats.host_views if host.state is HostStatus.SHARED]
+    waiting = [host for host in live.stats.now.host_views if host.state is HostStatus.SHARED]
     holders = {host.held_by for host in waiting if host.held_by}
     by = said_of(min(holders)) if len(holders) == 1 else "other crawls"
-    count = live.stats.waits.states[HostStatus.SHARED]
+    count = live.stats.now.waits.states[HostStatus.SHARED]
     if count == 1 and waiting:
         return f"{name(waiting[0].host)} is in use by {by}"
     return f"{many(count, 'host')} are in use by {by}"
 
 
 def _hosts(live: Live, name: Callable[[str], str]) -> str:
-    host_views, count = live.stats.host_views, live.stats.waits.fetching
+    host_views, count = live.stats.now.host_views, live.stats.now.waits.fetching
     if count == 1 and len(host_views) == 1:
         return name(host_views[0].host)
     return "the hosts that are left"
 
 
 def _left(live: Live, one: str, more: str, name: Callable[[str], str]) -> str:
-    count = live.stats.waits.states[HostStatus.BACKING_OFF]
+    count = live.stats.now.waits.states[HostStatus.BACKING_OFF]
     if count == 1 and live.back:
         return f"{name(live.back[0].host)} {one}"
     return f"all {count:,} hosts left {more}"
@@ -138,14 +140,14 @@ def _when(live: Live) -> str:
 
 
 def _who(live: Live, name: Callable[[str], str]) -> str:
-    host_views, hosts = live.stats.host_views, live.hosts
+    host_views, hosts = live.stats.now.host_views, live.hosts
     if hosts == 1 and host_views:
         return name(host_views[0].host)
     return f"{live.counts[HostStatus.FETCHING]:,} of {many(hosts, 'host')}"
 
 
 def _asked(live: Live) -> list[str]:
-    count, back = live.stats.waits.states[HostStatus.ASKED_TO_WAIT], live.back
+    count, back = live.stats.now.waits.states[HostStatus.ASKED_TO_WAIT], live.back
     if not count or not back:
         return []
     return [
@@ -154,18 +156,18 @@ def _asked(live: Live) -> list[str]:
 
 
 def _late(live: Live) -> list[str]:
-    oldest = live.stats.oldest
+    oldest = live.stats.now.oldest
     if not live.is_late or oldest is None:
         return []
     waited = f"{oldest.waited_s:.0f} of {oldest.timeout_s:.0f} s"
     tried = f"try {oldest.attempt} of {oldest.attempts}"
-    if live.stats.in_flight == 1:
+    if live.stats.now.in_flight == 1:
         return [f"1 waiting for an answer, {waited}, {tried}"]
-    return [f"{live.stats.in_flight:,} waiting for an answer, the oldest {waited}, {tried}"]
+    return [f"{live.stats.now.in_flight:,} waiting for an answer, the oldest {waited}, {tried}"]
 
 
 def _refused(live: Live, *, is_short: bool) -> str:
-    failing = [host for host in live.stats.host_views if host.state is HostStatus.BACKING_OFF]
+    failing = [host for host in live.stats.now.host_views if host.state is HostStatus.BACKING_OFF]
     statuses = sorted({host.problem for host in failing if host.problem})
     longest_s = max((host.failing_s for host in failing), default=0.0)
     after = span(live.limits.give_up_after_s)

@@ -179,7 +179,7 @@ class JobsApi:
             described["run"] |= {
                 "fetched": stats.fetched,
                 "failed": sum(stats.failed.values()),
-                "pending": stats.queued,
+                "pending": stats.now.queued,
                 "seconds": round(elapsed_s, 3),
             }
         return described

@@ -144,19 +144,19 @@ class LiveCrawl:
             "badge": live.state.value,
             "sentence": said[:1].upper() + said[1:],
             "detail": ahead(live, str),
-            "proof": sentence(stats.audited, stats.too_early),
-            "early": stats.too_early,
+            "proof": sentence(stats.requests.audited, stats.requests.too_early),
+            "early": stats.requests.too_early,
             "elapsed_s": live.elapsed_s,
-            "latest_url": stats.latest_url,
+            "latest_url": stats.now.latest_url,
             "hosts": live.hosts,
             "states": {state.value: count for state, count in live.counts.items()},
             "numbers": {
                 "pages_s": live.per_second,
-                "refused": stats.throttles,
-                "requests": stats.audited,
-                "queue": stats.queued,
+                "refused": stats.requests.throttles,
+                "requests": stats.requests.audited,
+                "queue": stats.now.queued,
                 "found": stats.found,
-                "in_flight": stats.in_flight,
+                "in_flight": stats.now.in_flight,
                 "concurrency": self._limit("concurrency", live.limits.concurrency),
                 "median_ms": median,
                 "high_ms": high,
@@ -180,20 +180,22 @@ class LiveCrawl:
         samples = self._samples
         if samples and now - samples[-1].at < 0.95:
             return
-        samples.append(_Sample(now, stats.throttles, stats.latencies.copy()))
+        samples.append(_Sample(now, stats.requests.throttles, stats.latencies.copy()))
         while len(samples) > 2 and samples[1].at <= now - WINDOW_S:
             samples.popleft()
         before = samples[-2] if len(samples) > 1 else samples[-1]
         took_s = max(1e-9, now - before.at)
-        refused_s = max(0, stats.throttles - before.refused) / took_s if before.at < now else 0.0
+        refused_s = (
+            max(0, stats.requests.throttles - before.refused) / took_s if before.at < now else 0.0
+        )
         median, high = self._latency_ms()
         assert self._live is not None, "a report has come"
         self._point = Point(
             round(now, 1),
             round(self._live.per_second, 2),
             round(refused_s, 2),
-            stats.queued,
-            stats.in_flight,
+            stats.now.queued,
+            stats.now.in_flight,
             median,
             high,
         )

@@ -7,6 +7,7 @@ extra `metrics` (prometheus-client).
 
 from __future__ import annotations
 
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,17 +39,21 @@ COMMIT_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 WAIT_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
 
 _COUNTERS = (
-    ("requests", "Requests that were sent, of every kind.", "audited"),
-    ("throttles", "Answers that asked for fewer requests: 429 and others.", "throttles"),
-    ("retry_afters", "Refusals that said for how long to wait.", "retry_afters"),
-    ("retries", "Requests that will be repeated.", "retries"),
-    ("cancellations", "Requests that were granted and not sent.", "cancellations"),
+    ("requests", "Requests that were sent, of every kind.", "requests.audited"),
+    ("throttles", "Answers that asked for fewer requests: 429 and others.", "requests.throttles"),
+    ("retry_afters", "Refusals that said for how long to wait.", "requests.retry_afters"),
+    ("retries", "Requests that will be repeated.", "requests.retries"),
+    ("cancellations", "Requests that were granted and not sent.", "requests.cancellations"),
     (
         "concurrency_overrides",
         "Changes of the maximum of requests in flight to a host.",
-        "concurrency_changes",
+        "requests.concurrency_changes",
     ),
-    ("politeness_violations", "Requests that were sent too early; must stay 0.", "too_early"),
+    (
+        "politeness_violations",
+        "Requests that were sent too early; must stay 0.",
+        "requests.too_early",
+    ),
     ("received_bytes", "Bytes of bodies, decompressed.", "bytes"),
     ("found_urls", "URLs that were new.", "found"),
     ("hosts_given_up", "Hosts that were given up.", "hosts_given_up"),
@@ -59,8 +64,8 @@ _COUNTERS = (
     ),
 )
 _GAUGES = (
-    ("queue_urls", "URLs that wait to be fetched.", "queued"),
-    ("in_flight_requests", "Requests that wait for their answer.", "in_flight"),
+    ("queue_urls", "URLs that wait to be fetched.", "now.queued"),
+    ("in_flight_requests", "Requests that wait for their answer.", "now.in_flight"),
     ("known_hosts", "Hosts that the crawls have met.", "hosts_known"),
 )
 # Of a crawl in a server, as one process sees it (`FleetFigures`).
@@ -121,10 +126,10 @@ class _Crawls(Collector):
             "mannerly_updated_timestamp_seconds", "Time of these totals, since 1970.", value=at
         )
         for name, text, field in _COUNTERS:
-            yield CounterMetricFamily(f"mannerly_{name}", text, value=getattr(stats, field))
+            yield CounterMetricFamily(f"mannerly_{name}", text, value=attrgetter(field)(stats))
         yield from _by_status(stats)
         for name, text, field in _GAUGES:
-            yield GaugeMetricFamily(f"mannerly_{name}", text, value=getattr(stats, field))
+            yield GaugeMetricFamily(f"mannerly_{name}", text, value=attrgetter(field)(stats))
         yield from _host_counts(stats)
         yield from _store(stats)
         yield from _limits(limits)
@@ -205,9 +210,9 @@ def _host_counts(stats: Stats) -> Iterator[Metric]:
         "mannerly_hosts", "Hosts with queued URLs, by what they do or wait for.", labels=["state"]
     )
     for name in FETCHING_BY:
-        hosts.add_metric([name], getattr(stats.waits, name))
+        hosts.add_metric([name], getattr(stats.now.waits, name))
     for state in NOT_FETCHING:
-        hosts.add_metric([state.value], stats.waits.states[state])
+        hosts.add_metric([state.value], stats.now.waits.states[state])
     yield hosts
     yield GaugeMetricFamily(
         "mannerly_over_rate_hosts",
@@ -235,14 +240,14 @@ def _histograms(stats: Stats) -> Iterator[Metric]:
     commits = HistogramMetricFamily(
         "mannerly_commit_seconds", "Duration of a commit to the store, in steps of an eighth."
     )
-    _add(commits, [], stats.commits, COMMIT_S)
+    _add(commits, [], stats.loop.commits, COMMIT_S)
     yield commits
     waits = HistogramMetricFamily(
         "mannerly_wait_seconds",
         "Time for which the next request to a host had to wait, by the limit that decided it.",
         labels=["reason"],
     )
-    for reason, blocked in sorted(stats.blocked.items()):
+    for reason, blocked in sorted(stats.requests.blocked.items()):
         _add(waits, [reason], blocked, WAIT_S)
     yield waits
 
@@ -268,7 +273,7 @@ def _add(
 
 def _single_hosts(stats: Stats, most: int) -> Iterator[Metric]:
     """Yield metrics of the hosts with the longest queues, and of those that had a violation."""
-    chosen = sorted(stats.host_views, key=lambda host: -host.queued)[:most]
+    chosen = sorted(stats.now.host_views, key=lambda host: -host.queued)[:most]
     for name, text, field in (
         ("queue_urls", "URLs of one host that wait to be fetched.", "queued"),
         ("delay_seconds", "Delay in force between two requests to one host.", "delay_s"),

@@ -163,7 +163,7 @@ def test_a_member_without_shards_says_what_it_waits_for(crawl: str) -> None:
     worker.close()
 
     assert len(claimed) == SHARDS
-    assert stats.idle_reason == "waiting for shards: all are with 1 other worker"
+    assert stats.now.idle_reason == "waiting for shards: all are with 1 other worker"
     assert stats.is_left_to_others
     assert [heartbeat.waits_for for heartbeat in heartbeats] == [None, "waiting for shards"]
 

@@ -54,7 +54,7 @@ else:
         "pending": result.pending,
         "fetched": result.stats.fetched,
         "robots": result.stats.robots,
-        "retries": result.stats.retries,
+        "retries": result.stats.requests.retries,
         "seconds": result.seconds,
     }
 print(json.dumps(answer), flush=True)

@@ -167,13 +167,13 @@ def test_a_compressed_page_is_not_decoded_while_memory_lacks() -> None:
     memory.held = len(LINKS)
     while engine.in_flight:
         engine.turn()
-    assert (engine.stats().fetched, engine.stats().retries) == (0, 1)
+    assert (engine.stats().fetched, engine.stats().requests.retries) == (0, 1)
 
     memory.held = 0
     while not engine.is_idle:
         engine.turn()
 
-    assert (engine.stats().statuses[200], engine.stats().retries) == (2, 1)
+    assert (engine.stats().statuses[200], engine.stats().requests.retries) == (2, 1)
     assert memory.used == 0
 
 

@@ -120,7 +120,7 @@ def test_a_crawl_of_the_hostile_web_ends(crawled: Crawled) -> None:
     result = crawled.result
 
     assert (result.ending, result.pending) == (Ending.FINISHED, 0)
-    assert result.stats.too_early == 0
+    assert result.stats.requests.too_early == 0
 
 
 def test_a_plain_host_is_crawled_as_if_it_were_alone(crawled: Crawled) -> None:

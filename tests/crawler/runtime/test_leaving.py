@@ -83,7 +83,7 @@ def test_nothing_is_sent_inside_a_retry_after_that_came_while_connecting(tmp_pat
     assert server.connections >= 2
     assert (result.stats.fetched, len(server.asked)) == (3, 4)
     assert min(later) >= paused_at + PAUSE_S
-    assert result.stats.too_early == 0
+    assert result.stats.requests.too_early == 0
 
 
 CONNECT_S = {"/": 0.0, "/slow": 3.0}
@@ -129,7 +129,7 @@ def test_a_held_request_goes_back_to_the_queue_and_costs_nothing() -> None:
     assert first == ("/", 0.0)
     assert sorted(path for path, _ in others) == ["/", "/slow"]
     assert min(instant for _, instant in others) >= 61.0
-    assert (stats.fetched, stats.retries, stats.too_early) == (2, 1, 0)
+    assert (stats.fetched, stats.requests.retries, stats.requests.too_early) == (2, 1, 0)
     attempts = [record.attempts for _, record in shard.store.pages()]
     assert attempts == [1, 1]
 

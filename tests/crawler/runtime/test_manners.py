@@ -1,4 +1,4 @@
-"""Manners over real sockets: a whole crawl, and the servers' own log as the judge.
+"""RequestCounts over real sockets: a whole crawl, and the servers' own log as the judge.
 
 A server's process stamps a request when it gets to read it, and on a busy machine, or where a
 hundred arrive at once, that may be some 50 ms late. So a single gap is given that much here; what
@@ -71,7 +71,7 @@ def test_a_hundred_hosts_are_crawled_at_their_pace_and_none_faster(tmp_path: Pat
     assert len(log) == hosts
     assert min(map(smallest_gap_s, log.values())) >= 1.0 - NOTED_LATE_S
     assert min(fmean(gaps_s(records)) for records in log.values()) >= 1.0 - TOLERANCE
-    assert result.stats.too_early == 0, "by the crawler's own clock"
+    assert result.stats.requests.too_early == 0, "by the crawler's own clock"
     assert sum(map(len, log.values())) >= 0.8 * hosts * duration_s
 
 
@@ -92,7 +92,7 @@ def test_gaps_are_kept_to_two_per_cent_as_the_server_sees_them(tmp_path: Path) -
             (log,) = by_host(web.log()).values()
         smallest.append(smallest_gap_s(log))
         assert len(log) >= 5
-        assert result.stats.too_early == 0
+        assert result.stats.requests.too_early == 0
         if smallest[-1] >= 0.5 * (1 - TOLERANCE) - 0.02:
             break
 
@@ -212,7 +212,7 @@ def test_a_gap_counts_from_when_a_request_leaves() -> None:
 
     assert len(fetcher.left) == 14
     assert min(later - earlier for earlier, later in pairwise(fetcher.left)) >= 0.5
-    assert engine.stats().too_early == 0
+    assert engine.stats().requests.too_early == 0
 
 
 def test_a_site_that_is_given_up_does_not_hold_up_the_end() -> None:

@@ -388,7 +388,7 @@ def test_a_full_disk_pauses_the_crawl_until_there_is_room() -> None:
 
     store.is_full = True
     life.run(for_s=30.0)
-    told, asked = life.engine.stats().trouble, len(life.urls)
+    told, asked = life.engine.stats().now.trouble, len(life.urls)
     life.run(for_s=60.0)
     asked_later = len(life.urls)
     store.is_full = False
@@ -397,7 +397,7 @@ def test_a_full_disk_pauses_the_crawl_until_there_is_room() -> None:
     assert told is not None
     assert "no room" in told
     assert asked_later == asked
-    assert life.engine.stats().trouble is None
+    assert life.engine.stats().now.trouble is None
     assert life.pages == list(chain(6))
     assert [record.url for _, record in store.pages()] == life.pages
 

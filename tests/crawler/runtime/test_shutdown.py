@@ -191,7 +191,7 @@ def test_max_urls_counts_pages_and_not_attempts(tmp_path: Path) -> None:
         result = crawl(settings, web.seeds(), tmp_path / "crawl")
 
         assert result.ending is Ending.MAX_URLS
-        assert result.stats.retries > 0
+        assert result.stats.requests.retries > 0
         assert len(kept(tmp_path / "crawl").pages) == 4
 
 

@@ -30,7 +30,7 @@ def test_long_turn_of_the_loop_is_told_and_counted(busy_s: float, stalls: list[f
     fetcher.close()
 
     assert [event.took_s for event in told] == pytest.approx(stalls)
-    assert engine.stats().stalls == len(stalls)
+    assert engine.stats().loop.stalls == len(stalls)
 
 
 def test_stalled_loop_is_a_line_of_the_log() -> None:

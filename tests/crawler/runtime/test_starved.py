@@ -50,7 +50,7 @@ def watch(stats, _elapsed_s):
     if not told:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20), resource.RLIM_INFINITY))
-    told.add(str(stats.trouble))
+    told.add(str(stats.now.trouble))
 run_crawl(modest(concurrency=64, delay_s=0.01, duration_s=3.0), seeds, data_dir, watch=watch)
 print(json.dumps(sorted(told)))
 """
@@ -141,7 +141,7 @@ def test_workers_without_memory_end_the_run_with_that_cause(
             modest(processes=2),
             web.seeds(),
             tmp_path / "crawl",
-            watch=lambda stats, _elapsed_s: told.append(stats.trouble or ""),
+            watch=lambda stats, _elapsed_s: told.append(stats.now.trouble or ""),
         )
 
     assert any("died with a lack of memory and is replaced" in each for each in told)

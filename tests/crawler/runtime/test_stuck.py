@@ -156,7 +156,7 @@ def test_a_worker_without_a_sign_of_life_is_named_and_replaced(
         os.kill(frozen[0], signal.SIGSTOP)
 
     def watch(stats: Stats, _elapsed_s: float) -> None:
-        told.append(stats.trouble or "")
+        told.append(stats.now.trouble or "")
 
     with DemoWeb(plain_sites(4, pages=20)) as web:
         meanwhile(freeze)
@@ -192,7 +192,7 @@ def test_workers_of_a_crawl_that_was_stopped_are_not_taken_for_stuck(
             modest(processes=2),
             web.seeds(),
             tmp_path / "crawl",
-            watch=lambda stats, _elapsed_s: told.append(stats.trouble or ""),
+            watch=lambda stats, _elapsed_s: told.append(stats.now.trouble or ""),
         )
 
         assert result.ending is Ending.FINISHED
@@ -265,7 +265,9 @@ def test_a_worker_that_dies_again_and_again_ends_the_run(
         resumed = crawl(modest(processes=2), [], tmp_path / "crawl")
 
         assert result.ending is Ending.CRASHED
-        assert "died 2 times within an hour, lastly with signal 9" in (result.stats.trouble or "")
+        assert "died 2 times within an hour, lastly with signal 9" in (
+            result.stats.now.trouble or ""
+        )
         assert resumed.ending is Ending.FINISHED
         assert sorted(kept(tmp_path / "crawl").urls) == sorted(real_pages(web))
 
@@ -360,4 +362,4 @@ def test_a_callback_that_holds_the_crawl_up_is_named(
             result = crawl(settings, seeds, tmp_path / "crawl", watch=dawdle)
 
     assert result.ending is Ending.FINISHED
-    assert result.stats.too_early == 0
+    assert result.stats.requests.too_early == 0

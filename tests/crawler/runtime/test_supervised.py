@@ -12,7 +12,7 @@ from mannerly.crawler.runtime.supervised import (
     STUCK_S,
     WorkerProcess,
 )
-from mannerly.crawler.stats import OldestRequest, Stats, Waits
+from mannerly.crawler.stats import OldestRequest, Present, Stats, Waits
 
 
 class Process:
@@ -80,13 +80,13 @@ def test_a_death_is_named_for_a_while_and_forgiven_after_an_hour() -> None:
 def test_the_totals_of_a_dead_worker_stay_and_its_troubles_go() -> None:
     """What it waited for is over; what it fetched is not."""
     member = running()
-    stats = Stats(fetched=5, in_flight=3, queued=9, hosts=2, trouble="paused")
-    stats.waits = Waits(pace=2)
-    stats.oldest = OldestRequest(9.0, 20.0, 1, 3)
+    stats = Stats(fetched=5, now=Present(in_flight=3, queued=9, hosts=2, trouble="paused"))
+    stats.now.waits = Waits(pace=2)
+    stats.now.oldest = OldestRequest(9.0, 20.0, 1, 3)
     member.report = Report(stats, 1, WorkProgress(in_flight=3), used=5)
 
     member.begin(Process(8), 2, 10.0)  # type: ignore[arg-type]
 
     total = member.stats
-    assert (total.fetched, total.in_flight, total.queued, total.hosts) == (5, 0, 0, 0)
-    assert (total.trouble, total.oldest, total.waits) == (None, None, Waits())
+    assert (total.fetched, total.now.in_flight, total.now.queued, total.now.hosts) == (5, 0, 0, 0)
+    assert (total.now.trouble, total.now.oldest, total.now.waits) == (None, None, Waits())

@@ -43,7 +43,7 @@ def test_a_403_that_is_given_later_means_too_fast_however_often() -> None:
     given = crawl(world, is_given_later=True)
 
     assert given == len(URLS)
-    assert world.stats.retries > 3
+    assert world.stats.requests.retries > 3
 
 
 def test_forbidden_pages_are_asked_for_again_until_three_have_stayed_so() -> None:
@@ -53,7 +53,7 @@ def test_forbidden_pages_are_asked_for_again_until_three_have_stayed_so() -> Non
     given = crawl(world, is_given_later=False)
 
     assert given == len(URLS) // 2
-    assert world.stats.retries <= 4
+    assert world.stats.requests.retries <= 4
 
 
 def test_a_429_that_is_given_later_says_nothing_about_403s() -> None:

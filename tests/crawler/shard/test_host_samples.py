@@ -58,8 +58,8 @@ def test_paused_host_has_no_instant() -> None:
     host = seen(world)["a.example"]
 
     assert (host.state, host.next_in_s) == (HostStatus.PAUSED, None)
-    assert world.stats.waits.states[HostStatus.PAUSED] == 1
-    assert world.stats.waits.fetching == 0
+    assert world.stats.now.waits.states[HostStatus.PAUSED] == 1
+    assert world.stats.now.waits.fetching == 0
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_host_of_which_only_a_retry_is_left_is_not_done() -> None:
 
     assert (host.state, host.queued, host.problem) == (HostStatus.ASKED_TO_WAIT, 1, "429")
     assert (host.next_in_s or 0.0) >= 60.0
-    assert world.stats.waits.states[HostStatus.ASKED_TO_WAIT] == world.stats.hosts == 1
+    assert world.stats.now.waits.states[HostStatus.ASKED_TO_WAIT] == world.stats.now.hosts == 1
 
 
 def test_host_without_its_robots_txt_does_not_wait_for_its_pace() -> None:
@@ -184,7 +184,7 @@ def test_host_without_its_robots_txt_does_not_wait_for_its_pace() -> None:
     world.start()
     world.shard.tick(world.now)
 
-    waits = world.stats.waits
+    waits = world.stats.now.waits
     assert (waits.states[HostStatus.BACKING_OFF], waits.pace, waits.ready) == (1, 0, 0)
     assert waits.next_in_s is not None
 

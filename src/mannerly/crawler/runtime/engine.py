@@ -501,23 +501,23 @@ class Engine:
     def stats(self) -> Stats:
         """Return the totals of this process, as they are now."""
         stats = self._fold.summed()
-        stats.trouble = self._schedule.trouble
+        stats.now.trouble = self._schedule.trouble
         stats.fleet = self.figures
         if self._leases is not None:
-            stats.trouble = stats.trouble or self._leases.trouble
-        stats.oldest = self._wire.oldest(self._clock.now())
-        stats.latest_url = self._latest_url
-        stats.host_views = self._fold.host_views(self._clock.now())
-        stats.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
-        stats.parsing = 0 if self._offload is None else self._offload.pending
-        stats.body_bytes = self._memory.used
+            stats.now.trouble = stats.now.trouble or self._leases.trouble
+        stats.now.oldest = self._wire.oldest(self._clock.now())
+        stats.now.latest_url = self._latest_url
+        stats.now.host_views = self._fold.host_views(self._clock.now())
+        stats.now.robots_in_flight = sum(shard.flights.robots for shard in self._shards)
+        stats.now.parsing = 0 if self._offload is None else self._offload.pending
+        stats.now.body_bytes = self._memory.used
         if (lack := self._shortage.words(self._clock.now())) is not None:
-            stats.trouble = lack
-        elif stats.trouble is None and self._memory.is_scarce and not self.waits_for_program:
+            stats.now.trouble = lack
+        elif stats.now.trouble is None and self._memory.is_scarce and not self.waits_for_program:
             megabytes = self._memory.used // 1_000_000
-            stats.trouble = f"waiting for memory: bodies take {megabytes} MB (--memory-limit)"
-        elif stats.trouble is None and self._offload is not None:
-            stats.trouble = self._offload.trouble(self._clock.now())
+            stats.now.trouble = f"waiting for memory: bodies take {megabytes} MB (--memory-limit)"
+        elif stats.now.trouble is None and self._offload is not None:
+            stats.now.trouble = self._offload.trouble(self._clock.now())
         return stats
 
     def stop(self) -> None:

@@ -136,8 +136,8 @@ class FleetMember:
     def describe(self, stats: Stats) -> None:
         """Add that the store is away, or why there is nothing to do here."""
         if self._engine.away is not None:
-            stats.trouble = f"waiting for the store: {self._engine.away}"
-        stats.idle_reason = self._idle_reason()
+            stats.now.trouble = f"waiting for the store: {self._engine.away}"
+        stats.now.idle_reason = self._idle_reason()
 
     def _idle_reason(self) -> str | None:
         """Return why there is nothing to fetch here, while the crawl is not finished."""

@@ -209,6 +209,6 @@ def _shown(worker: Worker, draining: Draining | None, now: Instant) -> Stats:
     """Return the totals to show, with the time that is left for requests under way."""
     stats = worker.stats()
     if draining is not None:
-        stats.in_flight = worker.engine.in_flight
-        stats.grace_s = draining.grace_s(now)
+        stats.now.in_flight = worker.engine.in_flight
+        stats.now.grace_s = draining.grace_s(now)
     return stats

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.stats import Stats, Waits
+from mannerly.crawler.stats import Stats
 
 from .agreement import WorkProgress
 from .messages import OUT_OF_MEMORY, Report
@@ -100,18 +100,7 @@ def _nothing_yet() -> Report:
 
 def _totals(stats: Stats) -> Stats:
     """Return what is still true of a process that is gone: what it did, not how it stood."""
-    return replace(
-        stats,
-        in_flight=0,
-        undelivered=0,
-        queued=0,
-        hosts=0,
-        hosts_known=0,
-        host_views=[],
-        waits=Waits(),
-        oldest=None,
-        trouble=None,
-    )
+    return replace(stats.ended(), hosts_known=0)
 
 
 def _status_words(status: int | None) -> str:

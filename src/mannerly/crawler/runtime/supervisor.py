@@ -102,10 +102,10 @@ class Supervisor:
         total = Stats()
         for worker in self._workers:
             total.add(worker.stats)
-        total.trouble = self._trouble(now) or total.trouble
+        total.now.trouble = self._trouble(now) or total.now.trouble
         if self._draining is not None:
-            total.in_flight = sum(worker.report.progress.in_flight for worker in self._alive())
-            total.grace_s = self._draining.grace_s(now)
+            total.now.in_flight = sum(worker.report.progress.in_flight for worker in self._alive())
+            total.now.grace_s = self._draining.grace_s(now)
         return total
 
     def run(self, clock: Clock) -> Ending:

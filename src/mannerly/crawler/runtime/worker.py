@@ -200,8 +200,8 @@ class Worker:
     def stats(self) -> Stats:
         """Return the totals of this process, and whether it is paused."""
         stats = self.engine.stats()
-        stats.is_paused = self._is_paused
-        stats.trouble = stats.trouble or self.orders.trouble
+        stats.now.is_paused = self._is_paused
+        stats.now.trouble = stats.now.trouble or self.orders.trouble
         self.coordinator.describe(stats)
         return stats
 
@@ -365,21 +365,21 @@ class Worker:
         """Return why this worker makes no progress, if it knows."""
         if self._is_paused:
             return "paused"
-        if stats.trouble is not None:
-            return stats.trouble
+        if stats.now.trouble is not None:
+            return stats.now.trouble
         if self.engine.waits_for_program:
             ready = self.engine.shards.delivered
             return f"waiting for the program that reads the pages: {ready} ready"
-        if stats.waits.states[HostStatus.SHARED] and not stats.waits.fetching:
+        if stats.now.waits.states[HostStatus.SHARED] and not stats.now.waits.fetching:
             return _used_by_others(stats)
-        next_in_s = stats.waits.next_in_s
+        next_in_s = stats.now.waits.next_in_s
         if next_in_s is not None and next_in_s >= LONG_WAIT_S and not self.engine.in_flight:
-            hosts = f"{stats.hosts:,} hosts" if stats.hosts != 1 else "1 host"
+            hosts = f"{stats.now.hosts:,} hosts" if stats.now.hosts != 1 else "1 host"
             return (
                 f"no request is due for {next_in_s:.0f} s: {hosts} with a pause, a slow pace or a "
                 "robots.txt that is asked for again"
             )
-        return stats.idle_reason if stats.is_left_to_others else None
+        return stats.now.idle_reason if stats.is_left_to_others else None
 
     def _retire(self) -> None:
         with suppress(StoreError):  # the heartbeat expires by itself
@@ -388,7 +388,7 @@ class Worker:
 
 def _used_by_others(stats: Stats) -> str:
     """Return who sends to the hosts that are left, as far as that is known."""
-    count = stats.waits.states[HostStatus.SHARED]
-    holders = {each.held_by for each in stats.host_views if each.held_by}
+    count = stats.now.waits.states[HostStatus.SHARED]
+    holders = {each.held_by for each in stats.now.host_views if each.held_by}
     by = said_of(min(holders)) if len(holders) == 1 else "other crawls"
     return f"{'1 host is' if count == 1 else f'{count:,} hosts are'} in use by {by}"
