@@ -190,7 +190,7 @@ class SecondFetcher:
             f"{CRAWLER}/runtime/worker.py",
             """        from mannerly.crawler.fetch.second import SecondFetcher
 
-        if self._settings.second:
+        if self.settings.second:
             return SecondFetcher(self._guard, chosen, memory)
 """,
             "        chosen = fetch_settings(",
