@@ -7,6 +7,7 @@ from .failed import FAILED
 from .fleets import FLEETS
 from .grown import GROWN
 from .left import LEFT
+from .payloads import PAYLOADS
 from .polite import POLITE
 from .readable import READABLE
 from .row_frontier import FRONTIER
@@ -26,6 +27,7 @@ MUTANTS = (
     *BOUNDED,
     *SAFE,
     *LEFT,
+    *PAYLOADS,
     *FAILED,
     *GROWN,
     *READABLE,

@@ -20,6 +20,7 @@ from mannerly.cli.endings import resume_command
 from mannerly.crawler.store import create_crawl
 from mannerly.crawler.store.contract import new_manifest
 from mannerly.crawler.store.valkey.keys import is_listed
+from mannerly.crawler.store.valkey.manifest import SCHEMA
 from mannerly.demo import DemoWeb, plain_sites
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def test_a_crawl_of_a_newer_release_is_left_alone(command: str, fleet: Fleet) ->
     create_crawl(location, new_manifest()).close()
     key = f"mannerly:{{{fleet.name}}}:manifest"
     with redis.Redis.from_url(fleet.url) as client:
-        text = client.get(key).replace(b'"schema":3', b'"schema":4')
+        text = client.get(key).replace(b'"schema":%d' % SCHEMA, b'"schema":99')
         client.set(key, text)
         words = {
             "crawl": ["crawl", *fleet.seeds[:1], "--redis-url", fleet.url, "--fresh"],
@@ -325,4 +326,4 @@ def test_a_crawl_of_a_newer_release_is_left_alone(command: str, fleet: Fleet) ->
         done = run(*words, "--crawl", fleet.name)
 
         assert (done.returncode, client.get(key)) == (4, text)
-    assert "newer release of mannerly (schema 4" in done.stderr
+    assert "newer release of mannerly (schema 99" in done.stderr

@@ -47,7 +47,7 @@ class Asks(Plugin):
         self.seen.append((entry.url, carried and (carried.label, carried.data)))
         if entry.url != SITE:
             return found
-        return found._replace(found=[*found.found, *self.requests])
+        return found._replace(requests=self.requests)
 
 
 class World(ShardWorld):
@@ -149,7 +149,7 @@ def test_a_secret_that_is_not_there_costs_its_request_alone(
 def test_a_label_replaces_a_link_that_waits() -> None:
     """In memory: the URL is asked for once, with what the request carries."""
     made, _ = world(link("a"), link("b"), link("product"))
-    made.shard.routes.links([request("product", label="product")])
+    made.shard.routes.seeds([request("product", label="product")])
     made.shard.commit(made.now)
 
     asked = []
@@ -171,7 +171,7 @@ def test_a_label_replaces_a_link_that_waits() -> None:
 def test_a_label_replaces_a_link_that_is_not_in_memory() -> None:
     """A window of the queue is read without the links that have a label now."""
     made, _ = world(*(link(str(number)) for number in range(200)))
-    made.shard.routes.links([request("199", label="product")])
+    made.shard.routes.seeds([request("199", label="product")])
     made.shard.commit(made.now)
 
     asked = []

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.web.recent import Recent
-from mannerly.crawler.web.scope import SkipReason
 from mannerly.crawler.web.seeds import has_moved
 from mannerly.crawler.web.urls import (
     DEFAULT_RULES,
@@ -334,7 +333,7 @@ def harvest_redirect(entry: Entry, answer: Fetched, rules: LinkRules, wall: floa
     if target is None or error is not None:
         return Harvest(record._replace(error=error), [], {})
     if answer.request.payload is not None:
-        return _redirected_request(entry, answer, target, answer.request.payload, record, rules)
+        return _redirected_request(entry, answer, target, answer.request.payload, record)
     if entry.depth == 0 and has_moved(entry.url, target):
         rules.seed_moved(target)
     reason = rules.scope.judge(target, entry.depth)
@@ -352,11 +351,8 @@ def _redirected_request(
     target: str,
     payload: Payload,
     record: PageRecord,
-    rules: LinkRules,
 ) -> Harvest:
     """Follow the redirect of a request with a payload, out of scope, too."""
-    if rules.scope.excludes(target):
-        return Harvest(record, [], {SkipReason.EXCLUDED.value: 1})
     is_same_origin = target.startswith(entry.url[: entry.url.index("/", 8) + 1])
     try:
         carried = payload.redirected(answer.status or 0, is_same_origin=is_same_origin)
@@ -365,4 +361,4 @@ def _redirected_request(
     kind = Kind.PAGE if carried is None else carried.kind
     host, hops = host_key_of(target), entry.hops + 1
     hop = Candidate(target, host, entry.depth, entry.priority, entry.url, hops, kind, carried)
-    return Harvest(record, [hop], {})
+    return Harvest(record, [], {}, requests=[hop])

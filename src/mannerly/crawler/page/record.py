@@ -68,6 +68,7 @@ class Harvest(NamedTuple):
     is_unchanged: bool = False  # the page keeps what an earlier crawl found
     listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
     items: PageItems | None = None  # if there is an extract function
+    requests: Sequence[Candidate] = ()  # with a payload, or of a program: not held to the scope
 
 
 def page_record(

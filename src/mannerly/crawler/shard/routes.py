@@ -11,7 +11,7 @@ from mannerly.crawler.web.recent import Recent
 from mannerly.crawler.web.scope import SkipReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.frontier.sharding import Sharding
@@ -78,23 +78,9 @@ class Routes:
         return known is not None and known.fetched + known.queued + more >= MANY_URLS
 
     def _unmet(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Return links without those that were passed on lately, and note them.
-
-        Requests with a payload are known by more than their URL, so the store is asked about all.
-        """
-        is_new, is_wanted = self.recent.add, self._is_wanted
-        return [
-            each
-            for each in candidates
-            if (is_new(each.url) if each.payload is None else is_wanted(each.url))
-        ]
-
-    def _is_wanted(self, url: str) -> bool:
-        """Return whether a request may lead to a URL: out of scope, too, but not where excluded."""
-        if not self.rules.scope.excludes(url):
-            return True
-        self._emit(UrlsDropped(SkipReason.EXCLUDED.value, 1))
-        return False
+        """Return links without those that were passed on lately, and note them."""
+        is_new = self.recent.add
+        return [candidate for candidate in candidates if is_new(candidate.url)]
 
     def all(self, candidates: Iterable[Candidate]) -> None:
         """Pass on everything. A seed keeps the tracking parameters that links lose, so it is not
@@ -108,8 +94,10 @@ class Routes:
             else:
                 batch.outgoing.append((owner, candidate))
 
-    def seeds(self, candidates: list[Candidate]) -> None:
-        """Pass on seeds and sitemaps that need not be in scope, but for what is excluded."""
+    def seeds(self, candidates: Sequence[Candidate]) -> None:
+        """Pass on seeds, sitemaps and requests of programs: they need not be in scope, and the
+        store is asked about all of them. What is excluded is dropped.
+        """
         excludes = self.rules.scope.excludes
         wanted = [each for each in candidates if not excludes(each.url)]
         if excluded := len(candidates) - len(wanted):

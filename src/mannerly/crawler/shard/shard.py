@@ -290,10 +290,12 @@ class Shard:
             return
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
-        record, candidates, passed_over, _, _, is_unchanged, _, _ = found
+        record, candidates, passed_over, _, _, is_unchanged, _, _, requests = found
         self.pending.batch.pages.append((entry, record))
         for settle in self._plugins.settle:
             settle(entry, found, exchange, self.pending)
+        if requests:
+            self.routes.seeds(requests)
         if candidates or entry.host in self.routes.shares:
             self.routes.of_page(entry, record, candidates)
         self._emit(
