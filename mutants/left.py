@@ -9,8 +9,8 @@ _LACKS = "crawler/shard/test_lacks.py"
 _GIVEN_UP = "crawler/shard/test_given_up.py"
 _BOOK = "crawler/runtime/order_book.py"
 _BOOK_TESTS = "crawler/runtime/test_order_book.py"
-_MEMBER = "crawler/runtime/supervised.py"
-_MEMBER_TESTS = "crawler/runtime/test_supervised.py"
+_SUPERVISED = "crawler/runtime/supervised.py"
+_SUPERVISED_TESTS = "crawler/runtime/test_supervised.py"
 _CURL = "crawler/fetch/curl.py"
 _CURL_TESTS = "crawler/fetch/test_fetch_curl.py"
 _DOCTOR = "crawler/store/sqlite/doctor.py"
@@ -185,18 +185,18 @@ LEFT = (
     Mutant(
         "name no worker that died",
         "P6",
-        _MEMBER,
+        _SUPERVISED,
         "        if self.deaths and now - self.deaths[-1] < NAMED_S:",
         "        if now < 0.0:",
-        (f"{_MEMBER_TESTS}::test_a_death_is_named_for_a_while_and_forgiven_after_an_hour",),
+        (f"{_SUPERVISED_TESTS}::test_a_death_is_named_for_a_while_and_forgiven_after_an_hour",),
     ),
     Mutant(
         "show the trouble of a worker that is gone",
         "P6",
-        _MEMBER,
+        _SUPERVISED,
         "    return replace(stats.ended(), hosts_known=0)",
         "    return replace(stats, hosts_known=0)",
-        (f"{_MEMBER_TESTS}::test_the_totals_of_a_dead_worker_stay_and_its_troubles_go",),
+        (f"{_SUPERVISED_TESTS}::test_the_totals_of_a_dead_worker_stay_and_its_troubles_go",),
     ),
     Mutant(
         "count two lacks of descriptors as one",

@@ -16,8 +16,9 @@ This module is cheap to import.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.store.base import StoreError, StoreFull
 
@@ -41,33 +42,20 @@ CHECK_S = 2.0  # between two checks that the crawl is still there: open files ou
 HEARTBEAT_FAILURES = 5  # in a row that are tolerated: the crawl matters more
 
 
-class Coordinator(Protocol):
+class Coordinator(ABC):
     """Tells one process of a crawl its shards, its pages and the end of the work."""
 
     budget: PageBudget  # the pages that this process may start
-    first: Sequence[int]  # the shards that it begins with
-    orders_s: float  # between two polls for control records
+    first: Sequence[int] = ()  # the shards that it begins with
+    orders_s = WATCH_S  # between two polls for control records
 
     @property
+    @abstractmethod
     def id(self) -> str:
         """Return the name of this process among all of the crawl, on all machines."""
 
-    def join(self, worker: Worker) -> None:
-        """Coordinate this worker from now on."""
-
-    def keep(self, now: Instant) -> None:
-        """Keep what this process has: show that it lives, and drop what it has lost."""
-
-    def share(self, now: Instant) -> None:
-        """Take and hand over shards and pages, and find out about the end, each when it is due."""
-
-    def store_away(self, error: StoreAway) -> None:
-        """Note that the store does not answer; raise what ends the run."""
-
-    def leave(self) -> None:
-        """Give back what was not used: the run ends. What has come in is committed afterwards."""
-
     @property
+    @abstractmethod
     def is_finished(self) -> bool:
         """Return whether there is nothing to do any more, as far as this process knows."""
 
@@ -78,18 +66,35 @@ class Coordinator(Protocol):
         It is asked only while the work is not finished. A coordinator that returns False sees to it
         by itself.
         """
+        return False
 
-    def describe(self, stats: Stats) -> None:
+    def join(self, worker: Worker) -> None:
+        """Coordinate this worker from now on."""
+        self._worker = worker
+
+    @abstractmethod
+    def keep(self, now: Instant) -> None:
+        """Keep what this process has: show that it lives, and drop what it has lost."""
+
+    def share(self, now: Instant) -> None:  # noqa: B027 - only where something is shared
+        """Take and hand over shards and pages, and find out about the end, each when it is due."""
+
+    def store_away(self, error: StoreAway) -> None:
+        """Note that the store does not answer; raise what ends the run."""
+        raise error
+
+    def leave(self) -> None:  # noqa: B027 - only where another process waits for it
+        """Give back what was not used: the run ends. What has come in is committed afterwards."""
+
+    def describe(self, stats: Stats) -> None:  # noqa: B027 - a worker knows most of it
         """Add what this coordinator knows to the totals of the process."""
 
 
-class FixedShards:
+class FixedShards(Coordinator):
     """Shards that belong to one process for a whole run: all of them, or those of one of several.
 
     Their files are locked while it lives, so nothing has to be renewed.
     """
-
-    orders_s = WATCH_S
 
     def __init__(self, shards: Sequence[int], budget: PageBudget) -> None:
         self.first = shards
@@ -101,10 +106,6 @@ class FixedShards:
     def id(self) -> str:
         """Return the name of this process."""
         return worker_id(os.getpid())
-
-    def join(self, worker: Worker) -> None:
-        """Coordinate this worker from now on."""
-        self._worker = worker
 
     def keep(self, now: Instant) -> None:
         """Show a sign of life, and see whether the crawl is still there.
@@ -130,16 +131,6 @@ class FixedShards:
             if self._failures >= HEARTBEAT_FAILURES:
                 raise
 
-    def share(self, now: Instant) -> None:
-        """Do nothing: nothing is shared."""
-
-    def store_away(self, error: StoreAway) -> None:
-        """Raise the error: files of this machine do not come back by waiting."""
-        raise error
-
-    def leave(self) -> None:
-        """Do nothing: no other process waits for what is left."""
-
     @property
     def is_finished(self) -> bool:
         """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
@@ -155,9 +146,6 @@ class FixedShards:
         worker = self._worker
         unread = any(worker.store.unread(each) for each in worker.engine.shards.by_number)
         return not unread and not worker.orders.has_news  # they may add seeds
-
-    def describe(self, stats: Stats) -> None:
-        """Add nothing: the worker knows all of it."""
 
 
 class Membership(NamedTuple):

@@ -49,10 +49,9 @@ from mannerly.crawler.web.words import many
 
 from .balance import FreeShards, moves, quota
 from .budget import CHUNK, FREELY, PageBudget
+from .coordinator import Coordinator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mannerly.crawler.stats import Stats
     from mannerly.crawler.store.base import Heartbeat
     from mannerly.crawler.store.fleet import Fleet
@@ -63,12 +62,14 @@ if TYPE_CHECKING:
 MANY = 100  # members: each inspection reads a heartbeat of each
 
 
-class FleetMember:
-    """The `Coordinator` of a process in a fleet: its shards and pages are those of the store."""
+class FleetMember(Coordinator):
+    """Coordinates a process in a fleet: its shards and pages are those of the store.
 
-    first: Sequence[int] = ()  # it claims shards once it knows the other members
+    It claims its first shards once it knows the other members, and gives unreachable hosts up by
+    itself.
+    """
+
     orders_s = ORDERS_S
-    has_only_unreachable = False  # it gives hosts up itself, after it has heard the other members
 
     def __init__(self, fleet: Fleet, patience_s: float) -> None:
         self._fleet = fleet
@@ -84,12 +85,12 @@ class FleetMember:
         self._resting: set[int] = set()
         self._others = 0  # members that were heard lately
         self._quiet_since: Instant | None = None  # all members are, as far as is known
-        self.is_finished = False
+        self._is_finished = False
         self.lost = 0  # shards that another member has taken over
 
     def join(self, worker: Worker) -> None:
         """Coordinate this worker from now on."""
-        self._worker = worker
+        super().join(worker)
         self._engine = worker.engine
         self._clock = worker.clock
         self._shards = worker.store.manifest.shards
@@ -99,6 +100,11 @@ class FleetMember:
     def id(self) -> str:
         """Return the name of this member."""
         return self._fleet.member
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the whole crawl is finished."""
+        return self._is_finished
 
     def keep(self, now: Instant) -> None:
         """Renew the claims, and drop what was lost.
@@ -141,7 +147,7 @@ class FleetMember:
 
     def _idle_reason(self) -> str | None:
         """Return why there is nothing to fetch here, while the crawl is not finished."""
-        if self.is_finished or not self._engine.is_idle:
+        if self._is_finished or not self._engine.is_idle:
             return None
         if len(self._engine.shards):
             return "all pages of its hosts are fetched; waiting for what other workers find"
@@ -334,7 +340,7 @@ class FleetMember:
         if numbers:
             self._resting |= self._fleet.rest(sorted(numbers))
         if len(self._resting) == len(shards) and not self._leaving:
-            self.is_finished = self._fleet.finished()
+            self._is_finished = self._fleet.finished()
         self._end_if_unreachable(now)
 
     def _end_if_unreachable(self, now: Instant) -> None:
