@@ -4,6 +4,7 @@
 /busy/N      429 with `Retry-After: 1` the first time, then a page
 /full/N      503 without Retry-After
 /long/N      a page of 200 kB
+/robots.txt  with `has_rules` it leads to /rules, which forbid /private
 /broken/N    the connection is closed instead of an answer
 any other    a page
 """
@@ -28,6 +29,7 @@ class Site:
 
     def __init__(self) -> None:
         self.origin = ""
+        self.has_rules = False
         self.log: list[tuple[float, str]] = []
 
     def url(self, path: str) -> str:
@@ -55,6 +57,12 @@ class Site:
             request.answer(302, headers={"Location": f"/page/{number}"})
         elif kind == "busy" and is_first:
             request.answer(429, headers={"Retry-After": "1"})
+        elif kind == "robots.txt" and self.has_rules:
+            request.answer(301, headers={"Location": "/rules"})
+        elif kind == "rules":
+            request.answer(
+                200, "User-agent: *\nDisallow: /private\n", {"Content-Type": "text/plain"}
+            )
         elif kind == "full":
             request.answer(503, "no room")
         elif kind == "long":

@@ -90,6 +90,39 @@ def test_answer_means_what_rfc_9309_says(answer: Any, unreachable: Any, allowed:
     assert policies.allowed(PRIVATE) is allowed
 
 
+def test_redirects_that_the_function_returns_are_followed_in_slots_of_their_own() -> None:
+    """Five hops at most; what leads nowhere, or further, allows all."""
+    site = Site((301, b"", {"Location": "/rules"}), (200, RULES))
+    endless = Site((302, b"", {"location": "/again"}))
+    nowhere = Site((301, b"", {"Location": "ftp://b.example/"}))
+    paced = ThreadedPoliteness(Settings(enabled=False), clock=FakeClock())
+
+    allowed = [
+        ThreadedPolicies(each, agent=AGENT, politeness=paced).allowed(PRIVATE)
+        for each in (site, endless, nowhere)
+    ]
+
+    assert allowed == [False, True, True]
+    assert site.asked == ["https://a.example/robots.txt", "https://a.example/rules"]
+    assert (len(endless.asked), len(nowhere.asked)) == (6, 1)
+    assert paced.snapshot().requests == 9
+
+
+def test_what_was_forgotten_is_asked_for_again() -> None:
+    """Also if another program of the same memory was told the rules a moment ago."""
+    site = Site((200, b"User-agent: my-bot\nDisallow: /private\n"))
+    pace = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited")
+    with ThreadedPoliteness(pace, memory="memory:policies") as paced:
+        first, second = (ThreadedPolicies(site, agent=AGENT, politeness=paced) for _ in range(2))
+
+        assert first.allowed(PRIVATE) is second.allowed(PRIVATE) is False
+        asked_before = len(site.asked)
+        second.forget(URL)
+        second.policy(URL)
+
+    assert (asked_before, len(site.asked)) == (1, 2)
+
+
 def test_file_is_fetched_again_when_it_has_expired() -> None:
     """After its max-age, a day at most; one that cannot be had after 1, 2, 4 minutes."""
     site = Site((200, RULES, {"Cache-Control": "max-age=600"}), (503, b""), (200, b""))

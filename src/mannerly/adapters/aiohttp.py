@@ -9,27 +9,36 @@ sock_read=…)`, and `deadline_s` for the wait.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
+from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 from aiohttp.base_protocol import BaseProtocol
 
 from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.drivers.aio_policies import AsyncPolicies
+from mannerly.politeness.errors import RobotsDisallowed
 from mannerly.politeness.model import ErrorKind
 
 from .sending import (
+    ANY_AGENT,
+    ROBOTS_PATH,
+    ROBOTS_TIMEOUT_S,
     Attempts,
     SlotOptions,
     checked,
     digest_of,
+    first_async,
     is_looked_at,
     one_of,
+    refusal,
     sending,
 )
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from mannerly.politeness.drivers.policies import FetchedRobots
     from mannerly.politeness.drivers.slots import Slot
 
     from .sending import Kinds
@@ -50,6 +59,7 @@ def polite(
     *,
     memory: str | PathLike[str] | None = None,
     retries: int = 0,
+    robots: Literal["obey"] | None = None,
     **waiting: Unpack[SlotOptions],
 ) -> aiohttp.ClientMiddlewareType:
     """Return a middleware that keeps the pace of every host.
@@ -61,14 +71,18 @@ def polite(
             processes; None: it is alone. Hosts are given back when they are not used any more, and
             at the end of the program.
         retries: how often a request is repeated at most (`sending`).
+        robots: `"obey"` raises `RobotsDisallowed` for a URL that robots.txt forbids.
         waiting: how a request waits for its slot.
     """
     shared = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
-    checked(retries)
+    checked(retries, robots)
+    policies: WeakKeyDictionary[aiohttp.ClientSession, AsyncPolicies] = WeakKeyDictionary()
 
     async def wait_and_report(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
+        if robots is not None and request.url.path != ROBOTS_PATH:
+            await _obey(request, policies, shared)
         attempts: Attempts[aiohttp.ClientResponse] = Attempts(
             retries, request.method, is_repeatable=_is_repeatable(request)
         )
@@ -88,6 +102,39 @@ def polite(
             await shared.sleep_until(attempts.due)
 
     return wait_and_report
+
+
+class _Disallowed(RobotsDisallowed, aiohttp.ClientError):
+    pass
+
+
+async def _obey(
+    request: aiohttp.ClientRequest,
+    policies: WeakKeyDictionary[aiohttp.ClientSession, AsyncPolicies],
+    politeness: AsyncPoliteness,
+) -> None:
+    session, url = request.session, str(request.url)
+    agent = request.headers.get("User-Agent", ANY_AGENT)
+    if session not in policies:
+        client = ref(session)
+
+        async def fetch(url: str) -> FetchedRobots:
+            used, timeout = client(), aiohttp.ClientTimeout(total=ROBOTS_TIMEOUT_S)
+            assert used is not None, "a request of it is under way"
+            async with used.get(
+                url,
+                middlewares=(),
+                timeout=timeout,
+                headers={"User-Agent": agent},
+                allow_redirects=False,
+            ) as answer:
+                body = await first_async(answer.content.iter_any())
+                return answer.status, body, answer.headers
+
+        policies[session] = AsyncPolicies(fetch, agent=agent, politeness=politeness)
+    why = refusal(await policies[session].policy(url), url, agent)
+    if why is not None:
+        raise _Disallowed(why)
 
 
 async def _ask(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import httpx
 
+from mannerly.politeness.errors import RobotsDisallowed
+
 from .transports import (
     AsyncBegunStream,
     AsyncSlotTransport,
@@ -19,6 +21,10 @@ from .transports import (
 )
 
 _KINDS = kinds_of(httpx)
+
+
+class _Disallowed(RobotsDisallowed, httpx.TransportError):
+    pass
 
 
 class _Begun(BegunStream, httpx.SyncByteStream):
@@ -34,6 +40,8 @@ class PoliteTransport(SlotTransport, httpx.BaseTransport):
 
     _kinds = _KINDS
     _bytes = httpx.ByteStream
+    _request = httpx.Request
+    _disallowed = _Disallowed
     _begun = _Begun
 
     def _default(self) -> httpx.BaseTransport:
@@ -45,6 +53,8 @@ class AsyncPoliteTransport(AsyncSlotTransport, httpx.AsyncBaseTransport):
 
     _kinds = _KINDS
     _bytes = httpx.ByteStream
+    _request = httpx.Request
+    _disallowed = _Disallowed
     _begun = _AsyncBegun
 
     def _default(self) -> httpx.AsyncBaseTransport:

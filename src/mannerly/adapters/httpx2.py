@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import httpx2
 
+from mannerly.politeness.errors import RobotsDisallowed
+
 from .transports import (
     AsyncBegunStream,
     AsyncSlotTransport,
@@ -19,6 +21,10 @@ from .transports import (
 )
 
 _KINDS = kinds_of(httpx2)
+
+
+class _Disallowed(RobotsDisallowed, httpx2.TransportError):
+    pass
 
 
 class _Begun(BegunStream, httpx2.SyncByteStream):
@@ -34,6 +40,8 @@ class PoliteTransport(SlotTransport, httpx2.BaseTransport):
 
     _kinds = _KINDS
     _bytes = httpx2.ByteStream
+    _request = httpx2.Request
+    _disallowed = _Disallowed
     _begun = _Begun
 
     def _default(self) -> httpx2.BaseTransport:
@@ -45,6 +53,8 @@ class AsyncPoliteTransport(AsyncSlotTransport, httpx2.AsyncBaseTransport):
 
     _kinds = _KINDS
     _bytes = httpx2.ByteStream
+    _request = httpx2.Request
+    _disallowed = _Disallowed
     _begun = _AsyncBegun
 
     def _default(self) -> httpx2.AsyncBaseTransport:

@@ -13,28 +13,38 @@ politeness core's decision: each repeat has a slot. Retries of the adapter insid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 
+from mannerly.politeness.drivers.thread_policies import ThreadedPolicies
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
+from mannerly.politeness.errors import RobotsDisallowed
 from mannerly.politeness.model import ErrorKind
 
 from .sending import (
+    ANY_AGENT,
     LOOKED_BYTES,
+    ROBOTS_PATH,
+    ROBOTS_TIMEOUT_S,
     Attempts,
     SlotOptions,
     checked,
     digest_of,
+    first,
     is_looked_at,
     one_of,
+    refusal,
     sending,
 )
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from mannerly.politeness.drivers.policies import FetchedRobots
     from mannerly.politeness.drivers.slots import Slot
 
     from .sending import Kinds
@@ -47,6 +57,10 @@ _KINDS: Kinds = (
 )
 
 
+class _Disallowed(RobotsDisallowed, requests.RequestException):
+    pass
+
+
 class PoliteAdapter(BaseAdapter):
     """An adapter that keeps the pace of every host, for all threads that use it.
 
@@ -57,6 +71,7 @@ class PoliteAdapter(BaseAdapter):
         memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
             processes; None: it is alone.
         retries: how often a request is repeated at most (`sending`).
+        robots: `"obey"` raises `RobotsDisallowed` for a URL that robots.txt forbids.
         waiting: how a request waits for its slot.
     """
 
@@ -67,17 +82,23 @@ class PoliteAdapter(BaseAdapter):
         politeness: ThreadedPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
         retries: int = 0,
+        robots: Literal["obey"] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         super().__init__()
         self._adapter = adapter or HTTPAdapter()
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
-        self._retries = checked(retries)
+        self._retries = checked(retries, robots)
         self._waiting = waiting
+        self._obeys = robots is not None
+        self._policies: ThreadedPolicies | None = None
+        self._how = threading.local()  # of the request for which a robots.txt is fetched
 
     def send(self, request: requests.PreparedRequest, *args: Any, **how: Any) -> requests.Response:
         """Wait for a slot of the request's host, send it, and report what came back."""
+        if self._obeys and request.path_url.partition("?")[0] != ROBOTS_PATH:
+            self._obey(request, how)
         attempts: Attempts[requests.Response] = Attempts(
             self._retries, request.method or "", is_repeatable=_is_repeatable(request)
         )
@@ -95,6 +116,23 @@ class PoliteAdapter(BaseAdapter):
                 assert attempts.answer is not None
                 return attempts.answer
             self.politeness.sleep_until(attempts.due)
+
+    def _obey(self, request: requests.PreparedRequest, how: dict[str, Any]) -> None:
+        url, agent = request.url or "", str(request.headers.get("User-Agent", ANY_AGENT))
+        self._how.options = {**how, "stream": True, "timeout": ROBOTS_TIMEOUT_S}
+        if self._policies is None:
+
+            def fetch(url: str) -> FetchedRobots:
+                asked = requests.Request("GET", url, headers={"User-Agent": agent}).prepare()
+                response = self._adapter.send(asked, **self._how.options)
+                with closing(response):
+                    body = first(response.iter_content(LOOKED_BYTES))
+                    return response.status_code, body, response.headers
+
+            self._policies = ThreadedPolicies(fetch, agent=agent, politeness=self.politeness)
+        why = refusal(self._policies.policy(url), url, agent)
+        if why is not None:
+            raise _Disallowed(why, request=request)
 
     def _ask(
         self, slot: Slot, request: requests.PreparedRequest, *args: Any, **how: Any

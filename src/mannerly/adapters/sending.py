@@ -14,6 +14,10 @@ says so: never before the host's Retry-After is over. GET, HEAD and OPTIONS are 
 passing failure; other methods only after a refusal that says that nothing was done (429, or 503
 with Retry-After); nothing whose body cannot be sent again. The caller gets the last answer, or the
 last error. If there is no slot for a repeat (the breaker, `deadline_s`), it is the one before.
+
+**Robots.txt.** With `robots="obey"` the rules of a site are asked for in a slot of their own before
+its first page (`politeness.drivers.policies`), for the User-Agent of the request. A URL that they
+forbid raises `RobotsDisallowed`, which is an error of the client's own family as well.
 """
 
 from __future__ import annotations
@@ -24,10 +28,12 @@ from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 from mannerly.politeness.errors import HostUnavailable
 from mannerly.politeness.model import NEVER, Reason
 from mannerly.politeness.retry import Retry
+from mannerly.politeness.robots.keeping import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 
+    from mannerly.politeness.drivers.policies import Policy
     from mannerly.politeness.drivers.slots import Slot
     from mannerly.politeness.model import ErrorKind, Instant, Response
 
@@ -37,6 +43,9 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 A = TypeVar("A")
 
+ROBOTS_TIMEOUT_S = 10.0
+ROBOTS_PATH = "/robots.txt"
+ANY_AGENT = "*"  # of a request without User-Agent
 LOOKED_BYTES = 64 * 1024  # challenge and error pages are shorter
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED = 429
@@ -108,15 +117,24 @@ class Attempts(Generic[A]):
         return self._is_safe or was_refused
 
 
-def checked(retries: int) -> int:
+def checked(retries: int, robots: str | None) -> int:
     """Return the number of retries.
 
     Raises:
-        ValueError: it is negative.
+        ValueError: it is negative, or `robots` is neither "obey" nor None.
     """
     if retries < 0:
         raise ValueError(f"retries must be 0 or more, not {retries!r}")
+    if robots not in (None, "obey"):
+        raise ValueError(f'robots is {robots!r}; allowed: "obey" or None')
     return retries
+
+
+def refusal(policy: Policy, url: str, agent: str) -> str | None:
+    """Return why a URL may not be asked for; None: it may."""
+    if policy.robots.allowed(url, agent):
+        return None
+    return f"{url}: robots.txt says {policy.robots.explain(url, agent)}"
 
 
 def one_of(politeness: P | None, memory: object) -> P | None:
@@ -136,6 +154,26 @@ def is_looked_at(status: int, headers: Mapping[str, str]) -> bool:
     if length.isdigit() and int(length) > LOOKED_BYTES:
         return False
     return status >= _ERRORS or headers.get("content-type", "").lower().startswith("text/html")
+
+
+def first(stream: Iterable[bytes]) -> bytes:
+    """Return the beginning of a body, as much as counts of a robots.txt."""
+    body = b""
+    for chunk in stream:
+        body += chunk
+        if len(body) >= MAX_BODY_BYTES:
+            break
+    return body
+
+
+async def first_async(stream: AsyncIterable[bytes]) -> bytes:
+    """Do the same for asyncio."""
+    body = b""
+    async for chunk in stream:
+        body += chunk
+        if len(body) >= MAX_BODY_BYTES:
+            break
+    return body
 
 
 def digest_of(body: bytes) -> int | None:

@@ -12,20 +12,28 @@ This module imports neither package: `httpx` and `httpx2` beside it name their c
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.drivers.aio_policies import AsyncPolicies
+from mannerly.politeness.drivers.thread_policies import ThreadedPolicies
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
 from .sending import (
+    ANY_AGENT,
     LOOKED_BYTES,
+    ROBOTS_PATH,
+    ROBOTS_TIMEOUT_S,
     Attempts,
     SlotOptions,
     checked,
     digest_of,
+    first,
+    first_async,
     is_looked_at,
     one_of,
+    refusal,
     sending,
 )
 
@@ -34,7 +42,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import ModuleType
 
+    from mannerly.politeness.drivers.policies import FetchedRobots
     from mannerly.politeness.drivers.slots import Slot
+    from mannerly.politeness.errors import RobotsDisallowed
 
     from .sending import Kinds
 
@@ -103,6 +113,12 @@ def _is_repeatable(request: Any, bytes_stream: type) -> bool:
     return isinstance(request.stream, bytes_stream)
 
 
+def _plain(agent: str) -> dict[str, Any]:
+    """Return the options of a request for robots.txt."""
+    timeouts = dict.fromkeys(("connect", "read", "write", "pool"), ROBOTS_TIMEOUT_S)
+    return {"headers": {"User-Agent": agent}, "extensions": {"timeout": timeouts}}
+
+
 class SlotTransport:
     """A transport for threads, around one of the client's own.
 
@@ -113,12 +129,15 @@ class SlotTransport:
         memory: of that one: `"user"`, a path or the URL of a server shares hosts with other
             processes; None: it is alone.
         retries: how often a request is repeated at most (`sending`).
+        robots: `"obey"` raises `RobotsDisallowed` for a URL that robots.txt forbids.
         waiting: how a request waits for its slot.
     """
 
     _kinds: Kinds
     _bytes: type  # of the client: a body in memory
     _begun: type[BegunStream]
+    _request: type
+    _disallowed: type[RobotsDisallowed]
 
     def __init__(
         self,
@@ -127,16 +146,21 @@ class SlotTransport:
         politeness: ThreadedPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
         retries: int = 0,
+        robots: Literal["obey"] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or ThreadedPoliteness(memory=memory)
-        self._retries = checked(retries)
+        self._retries = checked(retries, robots)
+        self._obeys = robots is not None
         self._waiting = waiting
+        self._policies: ThreadedPolicies | None = None
 
     def handle_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
+        if self._obeys and request.url.path != ROBOTS_PATH:
+            self._obey(request)
         attempts: Attempts[Any] = Attempts(
             self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
         )
@@ -155,6 +179,23 @@ class SlotTransport:
             if attempts.due is None:
                 return attempts.answer
             self.politeness.sleep_until(attempts.due)
+
+    def _obey(self, request: Any) -> None:
+        url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
+        if self._policies is None:
+
+            def fetch(url: str) -> FetchedRobots:
+                asked = self._request("GET", url, **_plain(agent))
+                response = self._transport.handle_request(asked)
+                try:
+                    return response.status_code, first(response.stream), response.headers
+                finally:
+                    response.close()
+
+            self._policies = ThreadedPolicies(fetch, agent=agent, politeness=self.politeness)
+        why = refusal(self._policies.policy(url), url, agent)
+        if why is not None:
+            raise self._disallowed(why)
 
     def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")
@@ -197,6 +238,8 @@ class AsyncSlotTransport:
     _kinds: Kinds
     _bytes: type
     _begun: type[AsyncBegunStream]
+    _request: type
+    _disallowed: type[RobotsDisallowed]
 
     def __init__(
         self,
@@ -205,16 +248,21 @@ class AsyncSlotTransport:
         politeness: AsyncPoliteness | None = None,
         memory: str | PathLike[str] | None = None,
         retries: int = 0,
+        robots: Literal["obey"] | None = None,
         **waiting: Unpack[SlotOptions],
     ) -> None:
         self._transport = self._default() if transport is None else transport
         self._is_own = politeness is None
         self.politeness = one_of(politeness, memory) or AsyncPoliteness(memory=memory)
-        self._retries = checked(retries)
+        self._retries = checked(retries, robots)
+        self._obeys = robots is not None
         self._waiting = waiting
+        self._policies: AsyncPolicies | None = None
 
     async def handle_async_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
+        if self._obeys and request.url.path != ROBOTS_PATH:
+            await self._obey(request)
         attempts: Attempts[Any] = Attempts(
             self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
         )
@@ -233,6 +281,24 @@ class AsyncSlotTransport:
             if attempts.due is None:
                 return attempts.answer
             await self.politeness.sleep_until(attempts.due)
+
+    async def _obey(self, request: Any) -> None:
+        url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
+        if self._policies is None:
+
+            async def fetch(url: str) -> FetchedRobots:
+                asked = self._request("GET", url, **_plain(agent))
+                response = await self._transport.handle_async_request(asked)
+                try:
+                    body = await first_async(response.stream)
+                    return response.status_code, body, response.headers
+                finally:
+                    await response.aclose()
+
+            self._policies = AsyncPolicies(fetch, agent=agent, politeness=self.politeness)
+        why = refusal(await self._policies.policy(url), url, agent)
+        if why is not None:
+            raise self._disallowed(why)
 
     async def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")

@@ -6,6 +6,7 @@
     server      a Redis or Valkey server, for several machines
     leases      the sign of life of a process that holds hosts      turns: held, handed over
     programs    the same for programs with a client of their own, in a thread
+    robots      the robots.txt files of programs, in the same place
     suite       the promises, as tests that every implementation passes
 
 Importing this package loads no database.

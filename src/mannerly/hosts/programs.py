@@ -33,6 +33,7 @@ from mannerly.politeness.model import NEVER, Now
 from . import host_memory_location, open_host_memory
 from .base import PROGRAM, said_of
 from .leases import Leases
+from .robots import KeptRobots, open_robots
 from .turns import Away, HostTurns, Turn, is_awaited
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .base import HostMemory
+    from .robots import RobotsMemory
 
 USER = "user"  # the file of the user, which crawls use by default
 LINGER_S = 2.0  # after its last request a host is still wanted: the program may be thinking
@@ -73,7 +75,7 @@ def share_hosts(place: str | PathLike[str], clock: TimeSource) -> ProgramLeases:
     except BaseException:
         memory.close()
         raise
-    return ProgramLeases(memory, clock)
+    return ProgramLeases(memory, clock, open_robots(location))
 
 
 class ProgramHost:
@@ -151,11 +153,12 @@ class _ProgramTurns(HostTurns[ProgramHost]):
 class ProgramLeases:
     """The `HostSharing` of a driver: see `mannerly.politeness.drivers.sharing`."""
 
-    def __init__(self, memory: HostMemory, clock: TimeSource) -> None:
+    def __init__(self, memory: HostMemory, clock: TimeSource, robots: RobotsMemory) -> None:
         self.lock = threading.RLock()
         self.memory = memory
         self.trouble: str | None = None  # why nothing is sent
         self._clock = clock
+        self._robots = robots
         self._wake = threading.Condition(self.lock)
         self._used: dict[str, Instant] = {}  # when each host was last asked for
         self._last_use = NEVER
@@ -227,6 +230,19 @@ class ProgramLeases:
         if thread is not None:
             thread.join()
         self.memory.close()
+        self._robots.close()
+
+    def kept_robots(self, origin: str) -> KeptRobots | None:
+        """Return what another program was told of an origin's rules, if it still holds."""
+        try:
+            return self._robots.load(origin, self._clock.wall())
+        except StoreError:
+            return None  # then it is fetched once more
+
+    def keep_robots(self, origin: str, body: bytes | None, expires_in_s: float) -> None:
+        """Keep an origin's rules for other programs; None: it has none."""
+        with suppress(StoreError):
+            self._robots.save(origin, KeptRobots(body, expires_in_s), self._clock.wall())
 
     # ------------------------------------------------------------------ the thread
 

@@ -21,7 +21,7 @@ from .base import (
 from .rows import HOSTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mannerly.database.sqlite import Row
@@ -41,13 +41,22 @@ DELETE FROM hosts WHERE host IN (SELECT host FROM hosts WHERE {_OVER} ORDER BY w
 
 
 def create(path: Path, times: LeaseTimes) -> None:
-    """Make an empty file. Of several processes that do this at once, one wins."""
+    """Make an empty file."""
+
+    def make(new: Path) -> None:
+        with closing(Database.create(new, HOSTS)) as file, file.transaction():
+            file.execute("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", times)
+
+    put_in_place(path, make)
+
+
+def put_in_place(path: Path, make: Callable[[Path], None]) -> None:
+    """Make a file beside its place and put it there. Of several processes that do so, one wins."""
     path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     for number in count():
         new = path.with_name(f"{path.name}.{os.getpid()}-{number}.new")
         with suppress(FileExistsError):
-            with closing(Database.create(new, HOSTS)) as file, file.transaction():
-                file.execute("INSERT INTO times VALUES (?, ?, ?, ?, ?, ?)", times)
+            make(new)
             break
     try:
         os.link(new, path)  # fails if another process was faster, and that is fine

@@ -3,8 +3,9 @@
     PolitenessError
     ├── SettingsError      a setting has a value that is not allowed
     ├── PermitError        a permit was reported or cancelled twice
-    └── HostUnavailable    the host is parked, paused or retired (raised by the drivers only)
-        └── CircuitOpen    the host's breaker is open
+    ├── HostUnavailable    the host is parked, paused or retired (raised by the drivers only)
+    │   └── CircuitOpen    the host's breaker is open
+    └── RobotsDisallowed   robots.txt forbids the URL (raised by adapters with `robots="obey"`)
 
 Waiting is not an error: the core returns `Wait`. The drivers raise `HostUnavailable` for callers
 that do not want to wait, and `TimeoutError` when `deadline_s` has passed.
@@ -49,3 +50,7 @@ class HostUnavailable(PolitenessError):  # noqa: N818 - a state of the host, not
 
 class CircuitOpen(HostUnavailable):
     """The host's breaker is open: it failed too often and gets time to recover."""
+
+
+class RobotsDisallowed(PolitenessError):  # noqa: N818 - a rule of the site, not a fault
+    """The site's robots.txt forbids the URL, or cannot be reached. Nothing was sent."""

@@ -19,7 +19,7 @@ from ..errors import PolitenessError
 from ..keys import origin_key
 from ..model import ErrorKind
 from .aio import AsyncPoliteness
-from .policies import PoliciesBase
+from .policies import MOST_HOPS, PoliciesBase, next_hop, to_keep
 from .slots import error_kind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class AsyncPolicies(PoliciesBase["asyncio.Task[Policy]"]):
 
     Args:
         fetch: awaited with the URL of a robots.txt; returns (status, body) or (status, body,
-            headers). Redirects are for it to follow.
+            headers). A redirect that it returns with its headers is followed.
         politeness: the pace of all hosts; by default a new one with default settings.
         agent, unreachable, max_origins: see `PoliciesBase`.
     """
@@ -79,10 +79,30 @@ class AsyncPolicies(PoliciesBase["asyncio.Task[Policy]"]):
         return await asyncio.shield(flight)
 
     async def _fly(self, origin: str) -> Policy:
-        return self._learn(origin, await self._ask(origin), self.politeness)
+        paced, sharing = self.politeness, self.politeness.sharing
+        place = self._shares(origin, paced)
+        kept = None if place is None else await asyncio.to_thread(place.kept_robots, origin)
+        if kept is not None:
+            return self._learn_kept(origin, kept, paced)
+        answer = await self._ask(origin)
+        policy = self._learn(origin, answer, paced)
+        found = to_keep(answer, policy)
+        if sharing is not None and found is not None:
+            left_s = policy.expires_at - paced.now()
+            await asyncio.to_thread(sharing.keep_robots, origin, found[0], left_s)
+        return policy
 
     async def _ask(self, origin: str) -> FetchedRobots | None:
         url = f"{origin}/robots.txt"
+        answer = await self._ask_once(url)
+        for _ in range(MOST_HOPS):
+            target = None if answer is None else next_hop(url, answer)
+            if target is None:
+                break
+            url, answer = target, await self._ask_once(target)
+        return answer
+
+    async def _ask_once(self, url: str) -> FetchedRobots | None:
         try:
             async with self.politeness.slot(url, wait_when_open=True) as slot:
                 try:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..retry import GiveUp, Retry
     from ..settings import Settings
     from ..snapshot import HostSnapshot, Snapshot
+    from .sharing import HostSharing
     from .waiters import DriverEvent, Served
 
 # `group_of` results that are cached: a call may need a DNS lookup.
@@ -74,7 +75,8 @@ class DriverBase(ABC, Generic[Signal]):
         self._clock = clock or MonotonicClock()
         self._emit = guarded(on_event, self._clock) if on_event else ignore
         alarms, self._lock = self._make_alarms_and_lock(self._clock)
-        self._sharing = self._buffer = None
+        self._sharing: HostSharing | None = None
+        self._buffer: MemoryBuffer | None = None
         is_paced = settings is None or settings.enabled
         if is_place(memory):
             self._sharing = open_sharing(memory, self._clock) if is_paced else None
@@ -182,6 +184,11 @@ class DriverBase(ABC, Generic[Signal]):
         host, _ = self._host_and_key(url)
         with self._lock:
             return self._core.host(host, now=self._clock.now())
+
+    @property
+    def sharing(self) -> HostSharing | None:
+        """The place that is shared with other processes, for `policies`; None: there is none."""
+        return self._sharing
 
     @property
     def memory_error(self) -> Exception | None:

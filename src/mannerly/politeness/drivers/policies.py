@@ -16,6 +16,10 @@ fetches it anew, and the others go on with what is known. If it is unreachable, 
 before holds; without that, nothing is allowed, as RFC 9309 says, or everything
 (`unreachable="allow"`).
 
+A redirect that the function returns instead of following it is followed here, five hops at most
+(RFC 9309 §2.3.1.2), each in a slot of its own. If the pace is shared with other processes
+(`memory="user"`), so are the files: what one was told, the others need not ask.
+
 This module has what is common: `ThreadedPolicies` is in `thread_policies`, `AsyncPolicies` in
 `aio_policies`.
 """
@@ -23,6 +27,7 @@ This module has what is common: `ThreadedPolicies` is in `thread_policies`, `Asy
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import urljoin
 
 from ..keys import origin_key
 from ..robots import Robots
@@ -33,8 +38,12 @@ if TYPE_CHECKING:
 
     from ..model import Instant
     from .base import DriverBase
+    from .sharing import HostSharing
 
 Flight = TypeVar("Flight")
+
+MOST_HOPS = 5
+_REDIRECTS = range(300, 400)
 
 FetchedRobots: TypeAlias = "tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]]"
 """What a function returns that fetches a robots.txt: status, body and perhaps headers."""
@@ -84,6 +93,7 @@ class PoliciesBase(Generic[Flight]):
         self._max_origins = max_origins
         self._policies: dict[str, Policy] = {}
         self._flights: dict[str, Flight] = {}
+        self._forgotten: set[str] = set()  # fetched next time, whatever others were told
 
     def __len__(self) -> int:
         return len(self._policies)
@@ -94,7 +104,9 @@ class PoliciesBase(Generic[Flight]):
 
     def forget(self, url: str) -> None:
         """Have the robots.txt of a URL's origin fetched again when it is next asked for."""
-        self._policies.pop(origin_key(url), None)
+        origin = origin_key(url)
+        self._policies.pop(origin, None)
+        self._forgotten.add(origin)
 
     def _use(self, policy: Policy) -> Policy:
         """Keep a policy as the most recently used."""
@@ -121,6 +133,45 @@ class PoliciesBase(Generic[Flight]):
         body = answer[1][:MAX_BODY_BYTES]
         robots = Robots.parse(body) if status < 300 else Robots.allow_all()
         expires = now + lifetime_s(headers.get("cache-control"))
+        return self._put(origin, robots, expires, driver)
+
+    def _shares(self, origin: str, driver: DriverBase[Any]) -> HostSharing | None:
+        """Return the place in which to look for an origin's file; None: it has to be fetched."""
+        was_forgotten = origin in self._forgotten
+        self._forgotten.discard(origin)
+        return None if was_forgotten else driver.sharing
+
+    def _learn_kept(
+        self, origin: str, kept: tuple[bytes | None, float], driver: DriverBase[Any]
+    ) -> Policy:
+        """Make the policy of an origin from what another process was told."""
+        body, expires_in_s = kept
+        robots = Robots.allow_all() if body is None else Robots.parse(body)
+        return self._put(origin, robots, driver.now() + expires_in_s, driver)
+
+    def _put(
+        self, origin: str, robots: Robots, expires: Instant, driver: DriverBase[Any]
+    ) -> Policy:
         policy = self._use(Policy(origin, robots, self.agent, expires))
         driver.robots(origin, policy.crawl_delay_s)
         return policy
+
+
+def to_keep(answer: FetchedRobots | None, policy: Policy) -> tuple[bytes | None] | None:
+    """Return what other processes may use: a body, or None for no rules; None: nothing at all."""
+    if answer is None or policy.failing_since is not None:
+        return None
+    return (answer[1][:MAX_BODY_BYTES] if answer[0] < _REDIRECTS.start else None,)
+
+
+def next_hop(url: str, answer: FetchedRobots) -> str | None:
+    """Return where an answer leads that is a redirect; None: it is none, or leads nowhere."""
+    if answer[0] not in _REDIRECTS or len(answer) < 3:
+        return None
+    target = next((value for name, value in answer[2].items() if name.lower() == "location"), "")
+    found = urljoin(url, target)
+    try:
+        origin_key(found)
+    except ValueError:
+        return None
+    return found if target and found.lower().startswith(("http://", "https://")) else None

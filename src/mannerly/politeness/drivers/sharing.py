@@ -33,7 +33,7 @@ WORTH_WRITING_S = 1.0  # a shorter pause is over before another process can take
 
 
 class HostSharing(Protocol):
-    """The leases of a driver's hosts. All but `close` is called while its lock is held."""
+    """The leases of a driver's hosts; all methods but the last three are called with its lock."""
 
     lock: AbstractContextManager[object]
     trouble: str | None  # why nothing is sent; None: it is
@@ -59,6 +59,12 @@ class HostSharing(Protocol):
 
     def holder_of(self, key: str) -> str | None:
         """Return the holder that is waited for, in words; None: none is known."""
+
+    def kept_robots(self, origin: str) -> tuple[bytes | None, float] | None:
+        """Return an origin's rules, and for how many seconds they hold; None: not known."""
+
+    def keep_robots(self, origin: str, body: bytes | None, expires_in_s: float) -> None:
+        """Keep an origin's rules for other processes; None: it has none."""
 
     def close(self) -> None:
         """Give all hosts back and close the memory; closing twice is harmless."""

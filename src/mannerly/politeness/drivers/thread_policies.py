@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import PolitenessError
 from ..keys import origin_key
 from ..model import ErrorKind
-from .policies import PoliciesBase
+from .policies import MOST_HOPS, PoliciesBase, next_hop, to_keep
 from .slots import error_kind
 from .threads import ThreadedPoliteness
 
@@ -26,7 +26,7 @@ class ThreadedPolicies(PoliciesBase["Future[Policy | None]"]):
 
     Args:
         fetch: called with the URL of a robots.txt; returns (status, body) or (status, body,
-            headers). Redirects are for it to follow.
+            headers). A redirect that it returns with its headers is followed.
         politeness: the pace of all hosts; by default a new one with default settings.
         agent, unreachable, max_origins: see `PoliciesBase`.
     """
@@ -78,14 +78,36 @@ class ThreadedPolicies(PoliciesBase["Future[Policy | None]"]):
     def _fly(self, origin: str, flight: Future[Policy | None]) -> Policy:
         policy: Policy | None = None
         try:
-            policy = self._learn(origin, self._ask(origin), self.politeness)
+            policy = self._fetched(origin)
             return policy
         finally:
             self._flights.pop(origin, None)
             flight.set_result(policy)
 
+    def _fetched(self, origin: str) -> Policy:
+        paced, sharing = self.politeness, self.politeness.sharing
+        place = self._shares(origin, paced)
+        kept = None if place is None else place.kept_robots(origin)
+        if kept is not None:
+            return self._learn_kept(origin, kept, paced)
+        answer = self._ask(origin)
+        policy = self._learn(origin, answer, paced)
+        found = to_keep(answer, policy)
+        if sharing is not None and found is not None:
+            sharing.keep_robots(origin, found[0], policy.expires_at - paced.now())
+        return policy
+
     def _ask(self, origin: str) -> FetchedRobots | None:
         url = f"{origin}/robots.txt"
+        answer = self._ask_once(url)
+        for _ in range(MOST_HOPS):
+            target = None if answer is None else next_hop(url, answer)
+            if target is None:
+                break
+            url, answer = target, self._ask_once(target)
+        return answer
+
+    def _ask_once(self, url: str) -> FetchedRobots | None:
         try:
             with self.politeness.slot(url, wait_when_open=True) as slot:
                 try:
