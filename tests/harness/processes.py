@@ -27,6 +27,15 @@ def send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
+def has_taken(pid: int, number: signal.Signals) -> bool:
+    """Return whether a signal that was sent has arrived: until then another one is lost."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        masks = (int(line[8:], 16) for line in lines if line[3:8] == "Pnd:\t")
+        return not any(mask >> (number - 1) & 1 for mask in masks)
+    return True
+
+
 def kill_session(leader: int) -> None:
     """Kill all processes of a session; they are stopped first, so that none starts another."""
     for number in (signal.SIGSTOP, signal.SIGKILL):

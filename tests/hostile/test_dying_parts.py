@@ -171,8 +171,9 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
     order = list(faults)
     rng.shuffle(order)
     data_dir, output = tmp_path / "crawl", tmp_path / "output.txt"
-    big = Site(name="big", pages=8 * len(faults), size=BIG_BYTES + 1, crawl_delay_s=1.0)
-    most = 30 * len(faults)  # pages of the others: 12 s for each fault
+    # Enough for half a minute a fault: what has nothing to do any more is not missed when it dies.
+    big = Site(name="big", pages=10 * len(faults), size=BIG_BYTES + 1, crawl_delay_s=3.0)
+    most = 30 * len(faults)
     sites = plain_sites(4, pages=most, neighbours=2)
     with ExitStack() as servers:
         web = servers.enter_context(DemoWeb([*sites, big], first_address=f"127.21.{seed}.2"))
@@ -187,7 +188,7 @@ def _crawl_with_faults(tmp_path: Path, faults: tuple[str, ...], seed: int) -> Fa
         fast = ("--delay", "0.005", "--ignore-robots")
         undisturbed = run("crawl", *common, "--data-dir", str(reference), *fast, within_s=LONG_S)
         assert undisturbed.code == 0, undisturbed.said
-        words = ["crawl", *common, "--data-dir", str(data_dir), "--delay", "0.4"]
+        words = ["crawl", *common, "--data-dir", str(data_dir), "--delay", "1"]
         command = Command(words, output)
         eventually(lambda: _helpers(command))
         named_s = []

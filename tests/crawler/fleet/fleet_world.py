@@ -42,13 +42,30 @@ def _environment(more: dict[str, str]) -> dict[str, str]:
     return clean | {"PYTHONPATH": SOURCE_PATH} | more
 
 
-def _come_first(pid: int) -> bool:
+def come_first(pid: int) -> bool:
     """Let a process have a processor whenever it needs one; return whether that is allowed."""
     try:
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
     except (AttributeError, OSError):
         return False
     return True
+
+
+def require_gaps(log: list[Any], gap_s: float, *, is_punctual: bool) -> None:
+    """Check that no request came too close to another one to its host, whoever sent them.
+
+    The log of a web that has to wait for a processor is late, and then gaps seem too short: by
+    one sender, on one connection. Requests of two senders come on two connections.
+    """
+    least_s = gap_s * (1 - GAP_TOLERANCE) - 0.02
+    for first, after in _successive(log):
+        if is_punctual or first.connection != after.connection:
+            assert after.t - first.t >= least_s, (first, after)
+
+
+def _successive(log: list[Any]) -> Iterator[tuple[Any, Any]]:
+    for records in by_host(log).values():
+        yield from pairwise(records)
 
 
 class Worker:
@@ -120,7 +137,7 @@ class Fleet:
         self.seeds = [f"http://{host}/" for host in web.hosts]
         self.workers: list[Worker] = []
         self.before = len(web.log())
-        self._is_punctual = _come_first(web.pid)
+        self._is_punctual = come_first(web.pid)
 
     def join(self, *options: str, url: str | None = None) -> Worker:
         home = self.folder / f"w{len(self.workers)}"
@@ -186,22 +203,11 @@ class Fleet:
 
     def smallest_gap_s(self) -> float:
         """Return the smallest gap between two requests to one host, whoever sent them."""
-        return min(after.t - first.t for first, after in self._successive())
+        return min(after.t - first.t for first, after in _successive(self.log()))
 
     def require_gaps(self, gap_s: float) -> None:
-        """Check that no request came too close to another one to its host, whoever sent them.
-
-        The log of a web that has to wait for a processor is late, and then gaps seem too short: by
-        one sender, on one connection. Requests of two senders come on two connections.
-        """
-        least_s = gap_s * (1 - GAP_TOLERANCE) - 0.02
-        for first, after in self._successive():
-            if self._is_punctual or first.connection != after.connection:
-                assert after.t - first.t >= least_s, (first, after)
-
-    def _successive(self) -> Iterator[tuple[Any, Any]]:
-        for records in by_host(self.log()).values():
-            yield from pairwise(records)
+        """Check that no request came too close to another one to its host, whoever sent them."""
+        require_gaps(self.log(), gap_s, is_punctual=self._is_punctual)
 
     def server_cpu_s(self, server: LocalServer) -> float:
         """Return the CPU time that the server has used so far."""

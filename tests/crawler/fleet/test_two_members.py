@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.crawler.fleet.fleet_world import come_first, require_gaps
+from tests.harness.waiting import eventually
 from virtual.store import memory_fleet
 from virtual.store.memory_crawl import crawls
 from virtual.store.memory_fleet import SharedMemoryCrawl
@@ -109,6 +111,13 @@ def paced(delay_s: float, **options: Any) -> CrawlSettings:
     """The same with another pace."""
     pace = Settings(strategy="fixed", delay_s=delay_s, max_rate="unlimited")
     return settings(politeness=pace, **options)
+
+
+def shares(location: str) -> list[int]:
+    """Return how many shards each member has."""
+    store = open_crawl(location)
+    assert isinstance(store, SharedMemoryCrawl)
+    return [len(card.shards) for card in store.workers()]
 
 
 def records(location: str) -> list[str]:
@@ -223,19 +232,16 @@ def test_shards_of_a_member_that_is_cut_off_are_taken_over(
     monkeypatch.setattr(memory_fleet, "LEASE_S", 2.0)
     monkeypatch.setattr(memory_fleet, "MARGIN_S", 0.7)
     monkeypatch.setattr(fleet_member, "RENEW_S", 0.4)
-    before = len(web.log())
+    before, is_punctual = len(web.log()), come_first(web.pid)
     calm = paced(0.3)
     cut_off, other = (Member(crawl, calm) for _ in range(2))
-    time.sleep(1.5)
+    eventually(lambda: min(shares(crawl), default=0) == SHARDS // 2)
     cut_off.store.is_away = True
-    time.sleep(3.0)
+    eventually(lambda: shares(crawl) == [SHARDS])
     cut_off.store.is_away = False
 
     assert [cut_off.end(), other.end()] == [Ending.FINISHED, Ending.FINISHED]
     assert cut_off.lost > 0
     found = records(crawl)
     assert len(found) == len(set(found))
-    for host in web.hosts:
-        instants = [each.t for each in web.log()[before:] if each.host == host]
-        gaps = [after - first for first, after in pairwise(instants)]
-        assert min(gaps) > 0.29, host
+    require_gaps(web.log()[before:], 0.3, is_punctual=is_punctual)

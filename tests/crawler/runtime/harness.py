@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from tests.harness.commands import environment
-from tests.harness.processes import kill_session, send, session
+from tests.harness.processes import has_taken, kill_session, send, session
 from tests.harness.waiting import PATIENCE_S, eventually
 
 from mannerly.crawler.settings import CrawlSettings
@@ -59,6 +59,10 @@ else:
     }
 print(json.dumps(answer), flush=True)
 """
+
+
+# A program that runs before a crawl: it is not ended by force, however long its own end takes.
+PATIENT = "from mannerly.crawler.runtime import ending; ending.HANGS_S = 60.0\n"
 
 
 def is_still(web: DemoWeb) -> bool:
@@ -138,6 +142,12 @@ class Crawler:
         """Send a signal to the supervisor; return when."""
         self._process.send_signal(number)
         return time.monotonic()
+
+    def tell_twice(self, number: signal.Signals) -> float:
+        """Send a signal to the supervisor, and once more as soon as the first has arrived."""
+        self.tell(number)
+        eventually(lambda: has_taken(self._process.pid, number))
+        return self.tell(number)
 
     def tell_group(self, number: signal.Signals) -> None:
         """Send a signal to the group of the supervisor, as a terminal does."""

@@ -6,18 +6,29 @@ that an operator would notice.
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.runtime.harness import Crawler, kept, modest, page_requests, real_pages, url_of
-from tests.harness.waiting import eventually
+from tests.crawler.runtime.harness import (
+    PATIENT,
+    Crawler,
+    kept,
+    modest,
+    page_requests,
+    real_pages,
+    url_of,
+)
+from tests.harness.waiting import PATIENCE_S, eventually
 
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
-from mannerly.crawler.runtime.ending import Ending
+from mannerly.crawler.runtime import ending
+from mannerly.crawler.runtime.ending import Ending, Signals
 from mannerly.crawler.store.base import StoreError
 from mannerly.demo import DemoWeb, Site, plain_sites
 
@@ -69,12 +80,9 @@ def test_the_second_signal_stops_at_once(processes: int, tmp_path: Path) -> None
     settings = modest(processes=processes, timeout_s=ANSWER_S, ignore_robots=True)
 
     with DemoWeb([*plain_sites(2, pages=3), slow]) as web:
-        with Crawler(settings, web.seeds(), tmp_path / "crawl") as crawler:
+        with Crawler(settings, web.seeds(), tmp_path / "crawl", before=PATIENT) as crawler:
             eventually(lambda: len(page_requests(web.log())) >= 7)
-            first_at = crawler.tell(signal.SIGINT)
-            # Two signals at the same instant are one to the kernel; fingers are slower than that.
-            eventually(lambda: time.monotonic() > first_at + 0.1)
-            told_at = crawler.tell(signal.SIGINT)
+            told_at = crawler.tell_twice(signal.SIGINT)
             left = crawler.left()
             took_s = time.monotonic() - told_at
 
@@ -82,6 +90,19 @@ def test_the_second_signal_stops_at_once(processes: int, tmp_path: Path) -> None
         assert took_s < ANSWER_S / 2
         assert len(kept(tmp_path / "crawl").urls) == 6
         assert left.answer["pending"] == 1
+
+
+def test_two_signals_that_come_together_stop_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To an interpreter that is busy they are one; the run is told of two all the same."""
+    monkeypatch.setattr(ending, "HANGS_S", 10 * PATIENCE_S)
+    kill = f"sleep 0.2; kill -INT {os.getpid()}; sleep 0.2; kill -INT {os.getpid()}"
+    with Signals() as switch, subprocess.Popen(["sh", "-c", kill]) as sender:
+        while sender.poll() is None:
+            sum(range(20_000_000))  # no signal is handled before its end
+
+        eventually(lambda: switch.wants_end_now)
+
+    assert switch.wants_end
 
 
 def test_a_terminal_reaches_the_supervisor_alone(tmp_path: Path) -> None:

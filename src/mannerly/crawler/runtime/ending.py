@@ -155,6 +155,7 @@ class Signals(StopSwitch):
                 if known and not heard and self._watcher is not None:
                     self._watcher.stopping()
                 heard += known
+        self.stop(at_once=True)  # two that come together are one to the interpreter
         if self._is_over.wait(HANGS_S):
             return
         from .child import kill_all
