@@ -86,7 +86,7 @@ format: $(DEV_STAMP)  ## format and fix what can be fixed
 
 torture: $(DEV_STAMP)  ## crawl a hostile web while processes are killed and stopped (ARGS="--seed 7 --minutes 30"); then the long cases
 	$(BIN)/python -m torture $(ARGS)
-	$(BIN)/python -m pytest --quiet -m long
+	$(BIN)/python -m pytest --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder -m long
 
 mutants: $(DEV_STAMP)  ## break each promise on purpose, and show that a test notices (ARGS="--only NAME")
 	$(BIN)/python -m mutants $(ARGS)

@@ -32,6 +32,7 @@ LONG = (
     "hostile/test_killed.py",
     "crawler/fleet/test_workers.py",
     "crawler/fleet/test_partitions.py",
+    "hostile/test_dying_parts.py",
     "crawler/runtime/test_stuck.py",
     "library/test_iteration.py",
     "library/test_resuming.py",

@@ -55,7 +55,8 @@ def measure(*, with_long: bool) -> Outcomes:
     """Run the tests of all rows."""
     outcomes, began = Outcomes(), time.monotonic()
     tests = sorted({f"tests/{test}" for row in ROWS for test in row.tests})
-    words = ["-q", "-p", "no:cacheprovider", "--numprocesses", "3", "--dist", "loadfile"]
+    words = ["-q", "-p", "no:cacheprovider", "--numprocesses", "4", "--dist", "loadfile"]
+    words += ["--no-loadscope-reorder"]  # the longest begin first
     words += ["-m", "long or not long" if with_long else "not long"]
     pytest.main([*words, *tests], [outcomes])
     outcomes.seconds = time.monotonic() - began
