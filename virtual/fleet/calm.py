@@ -137,7 +137,7 @@ class Calm:
                 names += [member.store.fleet.member, stamp]
                 for store in member.store.fleet.claimed.values():
                     key = member.store.keys.shard(store.number)
-                    shards += [key, stamp, store.clock_ms(self._renewed_at)]
+                    shards += [key, stamp, store.clock.mark(self._renewed_at)["clock"]]
         self._server.prolong(self._renewed_at, names, shards, self._store.keys.heartbeats)
 
     # ------------------------------------------------------------------ what it stands in for

@@ -186,7 +186,7 @@ class SimulatedMember:
     @property
     def has_links(self) -> bool:
         """Return whether it was told of links that its shards have not taken yet."""
-        return any(shard.has_untaken for shard in self.store.fleet.claimed.values())
+        return any(shard.arrived for shard in self.store.fleet.claimed.values())
 
     @property
     def lost(self) -> int:

@@ -245,7 +245,7 @@ def _asked_with_links(self: ValkeyShard, arrivals: int) -> None:
     """Queue links half a second after the commit that they came with."""
     if links := vars(self).pop("later", []):
         batch = Batch(outgoing=links)
-        self.heard_at = self._server.mono()
+        self.arrived.heard_at = self._server.mono()
         _begin_commit(self, batch, batch)
     else:
         _asked(self, arrivals)
@@ -253,25 +253,23 @@ def _asked_with_links(self: ValkeyShard, arrivals: int) -> None:
 
 def _asked_for_urls(self: ValkeyShard, arrivals: int) -> None:
     """Learn what others have queued by reading it."""
-    self.heard_at = self._server.mono()
-    if arrivals == self.arrivals:
+    arrived, now = self.arrived, self._server.mono()
+    if not arrived.heard(arrivals, now):
         return
-    self.arrivals = arrivals
+    arrived.count = arrivals
     for data in self._server.ask("LRANGE", self._base + "i", 0, -1):
-        if number_of(data) > self._last_known:
-            entry = unpack_waiting(data[4:], number_of(data), self._base + "i")
-            self._untaken[entry.seq] = entry
-            self._last_known = entry.seq
+        if (seq := number_of(data)) > arrived.last_known:
+            arrived.learn([unpack_waiting(data[4:], seq, self._base + "i")], arrivals, seq, now)
 
 
 _finished = ValkeyShard._finished
 
 
 def _finished_but_for_known(self: ValkeyShard, answer: Answer) -> None:
-    last = self._last_known
+    last = self.arrived.last_known
     arrived = [data for data in answer.arrived if number_of(data) > last]
     _finished(self, msgspec.structs.replace(answer, arrived=arrived))
-    self._last_known = max(last, self._last_known)
+    self.arrived.last_known = max(last, self.arrived.last_known)
 
 
 def _rested_once(self: leases.ValkeyFleet) -> bool:

@@ -27,7 +27,7 @@ from mannerly.crawler.store.base import (
 from mannerly.crawler.store.contract import START, candidate, enter, new_manifest, offer, page
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
 from mannerly.crawler.store.fleet_times import LEASE_S
-from mannerly.crawler.store.valkey import shard as valkey_shard
+from mannerly.crawler.store.valkey import arrived
 from mannerly.crawler.store.valkey.client import ValkeyServer
 from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
 from mannerly.crawler.store.valkey.host_codec import packed_on_server, unpacked_on_server
@@ -50,7 +50,7 @@ AOF = ("--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-per
 @pytest.fixture(autouse=True)
 def always_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have owners ask for links of others whenever they can, however slow this machine is."""
-    monkeypatch.setattr(valkey_shard, "POLL_S", 0.0)
+    monkeypatch.setattr(arrived, "POLL_S", 0.0)
 
 
 @pytest.fixture
@@ -644,7 +644,7 @@ def test_poisoned_values_are_refused_with_their_key(
             client.delete(key)
             client.rpush(key, poison)
             client.hincrby(crawl.keys.arrivals, "0", 1)
-            store.ask_soon()
+            store.arrived.ask_soon()
         else:
             client.hset(key, "https://a.example" if suffix == "r" else "a.example", poison)
     calls = {

@@ -146,8 +146,7 @@ class ValkeyFleet:
             payload: Payload = {
                 "id": crawl.manifest.id,
                 "token": shard.token,
-                "beat": crawl.ages.stamp(now),
-                "clock": shard.clock_ms(now),
+                **shard.clock.mark(now),
                 "is_over": now >= shard.sure_until + MARGIN_S,
                 "runs": runs,
                 "n": shard.answered_writes,
@@ -164,7 +163,7 @@ class ValkeyFleet:
             self._claims.runs.saw(shard.number, run.decode(), crawl.mono())
             if is_ours:
                 if is_ours == _PROLONGED:
-                    shard.set_clock(clock_ms, now)
+                    shard.clock.set(clock_ms, now)
                     shard.sure_until = now + self.lease_s - MARGIN_S
                 else:
                     withheld.append(self._claims.runs.settled_at(run.decode(), self.lease_s))
@@ -265,11 +264,11 @@ class ValkeyFleet:
             on_links=self._have_links,
             on_close=self._released,
         )
-        shard.set_clock(won.clock_ms, won.began)
+        shard.clock.set(won.clock_ms, won.began)
         shard.sure_until = won.began + self.lease_s - MARGIN_S
         shard.segment_stem = stem
         self.claimed[number] = shard
-        shard.begin(won.last_known)
+        shard.arrived.last_known = won.last_known
         try:
             shard.load(left)
         except StoreError:
@@ -281,7 +280,7 @@ class ValkeyFleet:
         """Note that a commit of this process has added links to some shards."""
         for number in shards:
             if number in self.claimed:
-                self.claimed[number].ask_soon()
+                self.claimed[number].arrived.ask_soon()
 
     def _released(self, shard: ValkeyShard) -> None:
         """Let go of a shard, so that the next owner need not wait."""

@@ -1,9 +1,8 @@
 """One shard in a server, for its owner: `ShardStore`.
 
 The owner is the only one who writes to its shard, but for links that the commits of other shards
-add to its queue. The answer to each write of the owner tells it of those (`owner.lua`). Until it is
-told of one, its reads leave that one out: so totals and queues are as of its last write, without
-asking, and a URL is told of once. It asks for news with a write that changes nothing (`take.lua`).
+add to its queue. The answer to each write of the owner tells it of those (`arrived`), and its reads
+leave out what it was not told of: so totals and queues are as of its last write, without asking.
 
 Every change is one numbered script (`writes`). Records are written to a file first; the length that
 the script commits makes them valid.
@@ -18,8 +17,6 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.kinds import KINDS
@@ -32,9 +29,9 @@ from mannerly.crawler.store.base import (
     requests_first,
 )
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost, StoreAway
-from mannerly.crawler.store.fleet_times import POLL_S
 from mannerly.database.client import pairs
 
+from .arrived import ArrivedUrls
 from .batches import LINK_VALUES, Sent, commit_payload, committed, flat
 from .fetched import FetchedUrls
 from .host_codec import pack_host
@@ -83,6 +80,56 @@ def load_commands(base: str) -> list[Command]:
     ]
 
 
+class ShardClock:
+    """The clock of a shard: it goes on from owner to owner, whatever clocks of machines show."""
+
+    def __init__(self, ages: Ages) -> None:
+        self._ages = ages
+        self._ahead_s = 0.0
+
+    def set(self, shown_ms: int, at: Instant) -> None:
+        """It shows so much at an instant."""
+        self._ahead_s = shown_ms / 1000.0 - at
+
+    def ahead_s(self) -> float:
+        """Return how far it is before our monotonic clock."""
+        return self._ahead_s
+
+    def mark(self, at: Instant) -> Payload:
+        """Return what it shows at an instant, with the stamp of that."""
+        return {"beat": self._ages.stamp(at), "clock": int((at + self._ahead_s) * 1000)}
+
+
+class EarlierPages:
+    """The records of an earlier crawl, which an owner does not change while they are queued."""
+
+    def __init__(self, read: Callable[[], LogReader], last_before: Callable[[], int]) -> None:
+        self._read = read
+        self._last_before = last_before
+        self._log: LogReader | None = None  # as it was read in this claim
+        self._before: tuple[int, int] | None = None  # a round, and the last number before it
+
+    def forget(self) -> None:
+        """Read them anew when they are asked for."""
+        self._log = None
+
+    def of(self, seq: int, round_number: int) -> Earlier | None:
+        """Return what a queued URL has of an earlier crawl; None: nothing."""
+        if self._log is None:
+            self._log = self._read()
+        self._log.round = round_number
+        found = self._log.earlier(seq)
+        if found is None and self._is_recorded_elsewhere(seq, round_number):
+            return Earlier(None)
+        return found
+
+    def _is_recorded_elsewhere(self, seq: int, round_number: int) -> bool:
+        """Return whether a URL from before this recrawl may have a record that is not here."""
+        if self._before is None or self._before[0] != round_number:
+            self._before = round_number, self._last_before()
+        return seq <= self._before[1]
+
+
 class ValkeyShard(ValkeyReader, ShardStore):
     """`ShardStore` of a shard in a server."""
 
@@ -107,11 +154,10 @@ class ValkeyShard(ValkeyReader, ShardStore):
         on_links: Callable[[Sequence[int]], None],
         on_close: Callable[[ValkeyShard], None],
     ) -> None:
-        own_clocks = partial(clocks, self.clock_ahead_s)
+        self.clock = ShardClock(ages)
+        own_clocks = partial(clocks, self.clock.ahead_s)
         ValkeyReader.__init__(self, server, keys.of_shard(number, ""), own_clocks, folders)
         self.number = number
-        self._ages = ages
-        self._clock_ahead_s = 0.0  # the clock of the shard, before our monotonic clock
         self.suspects: Mapping[int, int] = {}
         self.acknowledged: AbstractSet[int] = set()
         self.has_payloads = False
@@ -124,31 +170,21 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._on_links = on_links
         self._on_close = on_close
         self._is_open = True
-        self._is_read = False  # the records from before this claim
+        self._earlier = EarlierPages(self.records, self._last_before_round)
         self._sent: Sent | None = None
         # The totals, with the counters that they were made of: they are asked for at every turn.
         self._counts: tuple[list[int], Counts] | None = None
-        self.arrivals = -1  # URLs that others have ever added, as of the last answer
-        self.heard_at: Instant = -inf  # when that answer came
-        self._untaken: dict[
-            int, Entry
-        ] = {}  # that we were told of, and `pass_links` did not return
-        self._last_known = 0  # the number of the last URL that we were told of
+        self.arrived = ArrivedUrls()
         self._late: dict[str, Any] = {}  # results of writes that were pending, by their name
         self._finish: Callable[[Answer], None] | None = None
         self._returning = Returning(self, records)
         self._foreseen: dict[str, bytes | None] = {}  # robots.txt that will be asked for
         self._fetched = FetchedUrls(server, self._base) if keeps_urls else None
-        self._before: tuple[int, int] | None = None  # a round, and the last number before it
         self._reminders = reminders
         self.heard = HeardReminders(server, self._base)
         self._note = note
         if note.seq:  # it is counted by now
             note.write(0)
-
-    def begin(self, last_known: int) -> None:
-        """Begin with the number of the last URL when the shard was claimed."""
-        self._last_known = last_known
 
     def load(self, left: list[Any]) -> None:
         """Begin with what the last owner left: the answers to `load_commands`."""
@@ -172,14 +208,14 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     @property
     def _known_seq(self) -> int:
-        return self._last_known
+        return self.arrived.last_known
 
     def queued(self, host: str, *, after: tuple[int, int], limit: int) -> list[Entry]:
         """Return a host's next entries in order, without those that `pass_links` will return."""
         entries: list[Entry] = []
         while (wanted := limit - len(entries)) > 0:
             piece = super().queued(host, after=after, limit=wanted)
-            entries += [entry for entry in piece if entry.seq not in self._untaken]
+            entries += [entry for entry in piece if entry.seq not in self.arrived]
             if len(piece) < wanted:
                 break
             after = piece[-1].priority, piece[-1].seq
@@ -237,25 +273,13 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Return whether the shard is known to have another owner."""
         return self._writes.is_lost
 
-    def set_clock(self, clock_ms: int, at: Instant) -> None:
-        """The clock of the shard shows so much at an instant."""
-        self._clock_ahead_s = clock_ms / 1000.0 - at
-
-    def clock_ms(self, at: Instant) -> int:
-        """Return what the clock of the shard shows at an instant."""
-        return int((at + self._clock_ahead_s) * 1000)
-
-    def clock_ahead_s(self) -> float:
-        """Return how far the clock of the shard is before our monotonic clock."""
-        return self._clock_ahead_s
-
     def lose(self) -> None:
         """Write nothing more: the shard has another owner."""
         self._writes.is_lost = True
 
     def remember_hosts(self, records: Sequence[HostRecord]) -> None:
         """Take records that were not committed, of a shard that is lost."""
-        ahead_s, clock_s = self._server.ahead_s, self._clock_ahead_s
+        ahead_s, clock_s = self._server.ahead_s, self.clock.ahead_s()
         packed = [(each, pack_host(each, ahead_s, clock_s)) for each in records]
         self._reminders.note(self.number, packed)
         self._reminders.owe(self.number, packed)
@@ -292,7 +316,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def _begin_commit(self, batch: Batch, whole: Batch) -> None:
         fetched, entries = self._fetched, requests_first(list(batch.found))
         batch = replace(batch, found=entries)
-        payload = commit_payload(batch, self.round, self._server.ahead_s, self._clock_ahead_s)
+        payload = commit_payload(batch, self.round, self._server.ahead_s, self.clock.ahead_s())
         self._reminders.note(self.number, zip(batch.hosts, payload["records"][1::2], strict=True))
         payload["keeps"] = fetched is not None
         if fetched is not None:
@@ -301,7 +325,8 @@ class ValkeyShard(ValkeyReader, ShardStore):
         payload["heard"] = self.heard.payload()
         if batch.pages or batch.dropped or batch.listed or batch.traffic:
             self._writer.add(batch, self.round)
-        self._is_read = self._is_read and not batch.listed
+        if batch.listed:
+            self._earlier.forget()
         self._sent = Sent(whole)
 
         receivers = payload["links"][::LINK_VALUES]
@@ -388,36 +413,15 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def pass_links(self, limit: int) -> Committed:
         """Take over what other shards have queued here."""
         self.settle()
-        if self.wants_to_ask:
+        if self.arrived.is_due(self._server.mono()):
             self.asked(int(self._server.ask("HGET", self._keys.arrivals, self.number) or 0))
             self.settle()
-        return self.take(limit)
-
-    @property
-    def wants_to_ask(self) -> bool:
-        """Return whether it is time to ask how many URLs others have added."""
-        return self._server.mono() - self.heard_at >= POLL_S
-
-    @property
-    def has_untaken(self) -> bool:
-        """Return whether we were told of URLs that `pass_links` did not return."""
-        return bool(self._untaken)
-
-    def ask_soon(self) -> None:
-        """Let the next `pass_links` ask: there are some."""
-        self.heard_at = -inf
+        return self.arrived.take(limit)
 
     def asked(self, arrivals: int) -> None:
         """Learn how many URLs others have ever added: if that is news, a write is pending then."""
-        self.heard_at = self._server.mono()
-        if arrivals != self.arrivals:
+        if self.arrived.heard(arrivals, self._server.mono()):
             self._begin("take", {}, None)
-
-    def take(self, limit: int) -> Committed:
-        """Return URLs that we were told of, each once; more than `limit` if there are very many."""
-        most = max(limit, len(self._untaken) // 2) if limit else 0
-        seqs = list(islice(self._untaken, most))
-        return Committed([self._untaken.pop(seq) for seq in seqs], 0)
 
     def rest_call(self, orders: int) -> Call:
         """Return the call that notes that nothing is left to do.
@@ -430,23 +434,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""
-        found = self._earlier().earlier(seq)
-        return Earlier(None) if found is None and self._is_recorded_elsewhere(seq) else found
+        return self._earlier.of(seq, self.round)
 
-    def _is_recorded_elsewhere(self, seq: int) -> bool:
-        """Return whether a URL from before this recrawl may have a record that is not here."""
-        if self._before is None or self._before[0] != self.round:
-            before = self._server.ask("HGET", self._base + "s", "before")
-            self._before = self.round, int(before or 0)
-        return seq <= self._before[1]
-
-    def _earlier(self) -> LogReader:
-        """Return records from before this claim, which it does not change while they are queued."""
-        if not self._is_read:
-            self.records()
-            self._is_read = True
-        self._records.round = self.round
-        return self._records
+    def _last_before_round(self) -> int:
+        """Return the number of the last URL from before this recrawl."""
+        return int(self._server.ask("HGET", self._base + "s", "before") or 0)
 
     def votes(self, host: str) -> tuple[int, int]:
         """Return how often the lastmod of a host's sitemap was right, and how often wrong."""
@@ -483,9 +475,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
     def release(self) -> None:
         """Let the next owner in."""
         with suppress(StoreAway, LeaseLost, CrawlGone):
-            now = self._server.mono()
-            last = {"beat": self._ages.stamp(now), "clock": self.clock_ms(now)}
-            self._writes.run("release", last)
+            self._writes.run("release", self.clock.mark(self._server.mono()))
 
     # ------------------------------------------------------------------ writes
 
@@ -524,12 +514,12 @@ class ValkeyShard(ValkeyReader, ShardStore):
         self._finished(self._writes.settled(answer))
 
     def _finished(self, answer: Answer) -> None:
-        self.arrivals, self.heard_at = answer.arrivals, self._server.mono()
-        self._last_known = answer.counts[_SEQ]
-        for data in answer.arrived:
-            entry = unpack_waiting(data[_NUMBER:], number_of(data), self._base + "i")
-            self._untaken[entry.seq] = entry
-            self.has_payloads = self.has_payloads or KINDS[entry.kind].carries
+        new = [
+            unpack_waiting(data[_NUMBER:], number_of(data), self._base + "i")
+            for data in answer.arrived
+        ]
+        self.arrived.learn(new, answer.arrivals, answer.counts[_SEQ], self._server.mono())
+        self.has_payloads = self.has_payloads or any(KINDS[entry.kind].carries for entry in new)
         self.heard.seen(answer.reminders)
         finish, self._finish = self._finish, None
         if finish is not None:

@@ -47,7 +47,7 @@ class Together:
     def pass_links(self, limit: int) -> list[Committed | StoreError]:
         """Take over what others have queued; return what `pass_links` of each would."""
         self._settle()
-        asking = [shard for shard in self._sound if shard.wants_to_ask]
+        asking = [shard for shard in self._sound if shard.arrived.is_due(self._server.mono())]
         try:
             known = self._arrivals(asking)
         except StoreError as error:
@@ -56,7 +56,7 @@ class Together:
             for shard, arrivals in zip(asking, known, strict=True):
                 shard.asked(int(arrivals or 0))
         self._settle()
-        return [self._result(shard, partial(shard.take, limit)) for shard in self._shards]
+        return [self._result(shard, partial(shard.arrived.take, limit)) for shard in self._shards]
 
     def _arrivals(self, shards: Sequence[ValkeyShard]) -> list[bytes | None]:
         """Return how many URLs others have ever added to each shard; None: none yet."""
