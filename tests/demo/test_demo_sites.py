@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mannerly.demo import Feature, RobotsFile, Site, SitemapKind, demo_sites, paths, plain_sites
 from mannerly.demo.host import DemoHost
-from mannerly.demo.pages import WebMap, depth_of, number_of, path_of, render
+from mannerly.demo.pages import WebMap, fan_out, number_of, path_of, render
 from mannerly.politeness import Settings
 from mannerly.simulation import SpecError, run
 
@@ -71,6 +71,15 @@ def test_page_is_the_same_whenever_it_is_made() -> None:
 
     assert render(site, 7, WEB) == render(site, 7, WEB)
     assert render(site, 7, WEB) != render(other, 7, WEB)
+
+
+def depth_of(site: Site, number: int) -> int:
+    """Return the number of tree links from the root to a page."""
+    depth = 0
+    while number:
+        number = (number - 1) // fan_out(site)
+        depth += 1
+    return depth
 
 
 def test_site_of_200_000_pages_makes_its_last_page_at_once() -> None:

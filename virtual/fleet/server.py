@@ -14,7 +14,7 @@ from hashlib import sha1
 from typing import TYPE_CHECKING, Any
 
 from mannerly.crawler.store.fleet_times import LEASE_S, REPLICA_LAG_S
-from mannerly.crawler.store.valkey.scripts import script
+from mannerly.crawler.store.valkey.client import script
 
 from .keyspace import Keyspace
 

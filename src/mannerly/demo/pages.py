@@ -78,15 +78,6 @@ def paths(site: Site) -> Iterator[str]:
     return map(path_of, range(site.pages))
 
 
-def depth_of(site: Site, number: int) -> int:
-    """Return the number of tree links from the root to a page."""
-    depth = 0
-    while number:
-        number = (number - 1) // fan_out(site)
-        depth += 1
-    return depth
-
-
 def fan_out(site: Site) -> int:
     """Return the number of children of a page; the last pages have fewer."""
     return max(1, site.links // 2)

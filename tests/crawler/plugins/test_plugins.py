@@ -22,7 +22,7 @@ from mannerly.crawler.plugins.recheck import Recheck
 from mannerly.crawler.plugins.warm import Warm
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.follows import Again, Settled
-from mannerly.crawler.shard.plugin import Elsewhere, Plugin, Plugins
+from mannerly.crawler.shard.plugin import HelperWork, Plugin, Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +115,7 @@ class Everywhere(Plugin):
 
     def after_reading(self, entry: Any, answer: Any, found: Any) -> Any:
         self.called.append("after_reading")
-        return Elsewhere(int, lambda found, result: found._replace(list_size=7))
+        return HelperWork(int, lambda found, result: found._replace(list_size=7))
 
     def settle(self, entry: Any, found: Any, exchange: Any, pending: Any) -> None:
         self.called.append(f"settle {found.list_size}")
@@ -213,7 +213,7 @@ def test_work_of_one_plug_in_comes_before_the_next_one() -> None:
 
     class Earlier(Plugin):
         def after_reading(self, entry: Any, answer: Any, found: Any) -> Any:
-            return Elsewhere(int, lambda found, result: found._replace(list_size=7))
+            return HelperWork(int, lambda found, result: found._replace(list_size=7))
 
     settings = brisk(ignore_robots=True)
     world = ShardWorld(URL, settings=settings, plugins=[Earlier(), Later()])

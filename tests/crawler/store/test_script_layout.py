@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mannerly.crawler.store.valkey import scripts
+from mannerly.crawler.store.valkey import client
+from mannerly.crawler.store.valkey.client import script
 from mannerly.crawler.store.valkey.keys import OF_SHARD, OF_SHARD_BEFORE
 from mannerly.crawler.store.valkey.layout import BackUrl, FoundUrl, LeavingUrl, leaving_urls
-from mannerly.crawler.store.valkey.scripts import script
 
-SCRIPTS = Path(scripts.__file__).with_suffix("")
+SCRIPTS = Path(client.__file__).parent / "scripts"
 TAKE_URLS = ("commit", "bring_back")
 
 

@@ -1,7 +1,9 @@
-"""A request and its answer as they were on the wire, for archives.
+"""A request and its answer as they were on the wire, for archives; the headers of an answer.
 
 curl could tell what it sends, at a call into Python for every line of every connection. What it
 sends is fixed by the options that are set, so it is written down here; a test compares both.
+
+curl writes the header lines of one transfer: of interim answers, of the answer, and trailers.
 """
 
 from __future__ import annotations
@@ -11,12 +13,44 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import RawExchange
 from mannerly.politeness.model import ErrorKind
 
-from .answer_headers import last_head
-
 if TYPE_CHECKING:
     from mannerly.crawler.model import Fetched, Request
 
     from .failures import FetchFailure
+
+
+def last_head(head: bytes) -> bytes:
+    """Return the status line and the headers of the final answer, as they were received."""
+    if head.find(b"\n\r\n") == len(head) - 3 and b"\n\n" not in head:
+        return head  # there is no other block, as in nearly all answers
+    blocks = head.replace(b"\r\n", b"\n").split(b"\n\n")
+    last = len(blocks) - 2
+    while last > 0 and not blocks[last].startswith(b"HTTP/"):
+        last -= 1
+    return blocks[max(last, 0)]
+
+
+def parse_headers(head: bytes) -> dict[str, str] | None:
+    """Return the headers of the final answer, without interim ones (1xx) and without trailers.
+
+    None if the answer ended within its headers.
+    """
+    # Latin-1 maps every byte, and the blocks are cut at line feeds only: `splitlines` would also
+    # cut at control characters, which a hostile value may hold.
+    blocks = head.decode("latin-1").replace("\r\n", "\n").split("\n\n")
+    last = len(blocks) - 2
+    while last >= 0 and not blocks[last].startswith("HTTP/"):
+        last -= 1
+    if last < 0:
+        return None
+    headers: dict[str, str] = {}
+    for line in blocks[last].split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            name, value = name.strip().lower(), value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers.pop("set-cookie", None)
+    return headers
 
 
 def request_head(request: Request, user_agent: str, accepted: str) -> bytes:

@@ -35,13 +35,12 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.model import Fetched, LocalError
 from mannerly.politeness.model import ErrorKind
 
-from .answer_headers import parse_headers
 from .base import HEADERS_SUFFICE
 from .decoding import accepted
 from .failures import OUT_OF_DESCRIPTORS, WRITE, TransferProgress, explain
 from .guard import AddressVerdict
 from .libcurl import pycurl
-from .raw_exchange import raw_exchange, request_head
+from .raw_exchange import parse_headers, raw_exchange, request_head
 from .settings import check_header
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mannerly.crawler.events import ItemsExtracted
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import CRASHED, EXTRACT_FAILED
 from mannerly.crawler.page.extract import items_of
-from mannerly.crawler.shard.plugin import Elsewhere, Plugin
+from mannerly.crawler.shard.plugin import HelperWork, Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class Extract(Plugin):
         self._store = store
         self._emit = emit
 
-    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest | Elsewhere:
+    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest | HelperWork:
         """Call the function here, or have a helper call it."""
         status, record = answer.status, found.record
         is_for_it = KINDS[entry.kind].is_page and status is not None and 200 <= status < 300
@@ -43,7 +43,7 @@ class Extract(Plugin):
             return found
         here = self._extract.here
         if here is None:
-            return Elsewhere(self._extract.work(record, answer.headers, answer.body), _finished)
+            return HelperWork(self._extract.work(record, answer.headers, answer.body), _finished)
         self._store.parsing(entry.seq)  # it may end this process
         try:
             return with_items(found, here(record, answer.headers, answer.body))

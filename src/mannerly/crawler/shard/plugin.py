@@ -11,7 +11,7 @@ the methods of each place are collected once, so a place that no plug-in uses is
 A plug-in cannot hurt the manners of a crawl: it sees no permit, and what it asks for passes
 robots.txt, pace and guard like any URL. It has no clock and does no I/O. It may keep what concerns
 pages under way, and loses that with the process: such a page is asked for again. Code of users does
-not run in a method, but as work in a helper process (`Elsewhere`).
+not run in a method, but as work in a helper process (`HelperWork`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .pending import Pending
 
 
-class Elsewhere(NamedTuple):
+class HelperWork(NamedTuple):
     """Work on a page for a helper process, which may run the user's code."""
 
     work: Callable[[], object]  # picklable
@@ -77,7 +77,7 @@ class Plugin:
 
     # ------------------------------------------------------------------ after reading
 
-    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest | Elsewhere:
+    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest | HelperWork:
         """Return what was found, changed or added to; or work, after which it is finished."""
         return found
 
@@ -122,9 +122,9 @@ class Plugins:
         self.after_answer: tuple[
             Callable[[Entry | RobotsRequest, Fetched, Follows, Now], Follows], ...
         ] = at(Plugin.after_answer)
-        self.after_reading: tuple[Callable[[Entry, Fetched, Harvest], Harvest | Elsewhere], ...] = (
-            at(Plugin.after_reading)
-        )
+        self.after_reading: tuple[
+            Callable[[Entry, Fetched, Harvest], Harvest | HelperWork], ...
+        ] = at(Plugin.after_reading)
         self.settle: tuple[Callable[[Entry, Harvest, RawExchange | None, Pending], None], ...] = at(
             Plugin.settle
         )

@@ -44,7 +44,7 @@ from .judge import REPLACED, Judge
 from .orders import HostControl, Orders
 from .origins import Origins, RobotsFiles, gate_for
 from .pending import Pending
-from .plugin import Elsewhere, Plugins
+from .plugin import HelperWork, Plugins
 from .reading import credible, harvest_safely
 from .remaining import Remaining
 from .reporting import Reporting
@@ -364,7 +364,7 @@ class Shard:
             assert isinstance(entry, Entry)
             added = places[step](entry, answer, found)
             step += 1
-            if not isinstance(added, Elsewhere):
+            if not isinstance(added, HelperWork):
                 found = added
             elif self._reader is None:
                 found = added.finish(found, added.work())

@@ -1,17 +1,35 @@
-"""A connection to a server of crawls: it has their scripts, and knows what these refuse."""
+"""A connection to a server of crawls: it has their scripts, and knows what these refuse.
+
+The Lua scripts of a crawl are a file each, loaded into a server once and called by digest.
+`owner.lua` is put in front of those that an owner of a shard calls: it checks the fence. Those that
+take URLs know the places of their values (`layout`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
 
 from mannerly.crawler.store.fleet import CrawlGone, LeaseLost
 from mannerly.database.client import ServerConnection
 from mannerly.database.errors import StoreError
+from mannerly.database.scripts import Script, assembled
 
-from .scripts import script
+from .layout import constants
 
-if TYPE_CHECKING:
-    from mannerly.database.scripts import Script
+_PARTS = {
+    "commit": ("queue", "arrive", "links"),
+    "admit": ("queue",),
+    "bring_back": ("queue",),
+}
+_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget", "sent")
+
+
+@cache
+def script(name: str) -> Script:
+    """Return a script by the name of its file."""
+    fence = ("owner",) if name in _OWNED else ()
+    before = constants() if name in _PARTS else ""
+    return assembled(__package__, name, (*fence, *_PARTS.get(name, ())), before)
 
 
 class ValkeyServer(ServerConnection):

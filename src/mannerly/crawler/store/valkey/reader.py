@@ -220,10 +220,6 @@ class ValkeyReader(ShardReader):
         """Return the valid length of every segment, by name, in the order of their beginning."""
         return {name: values[0] for name, values in self._files("sg").items()}
 
-    def logs(self) -> dict[str, Extent]:
-        """Return what is committed of every log of records, in the order of their beginning."""
-        return {name: Extent(*values[:2]) for name, values in self._files("lg").items()}
-
     @property
     def missing(self) -> int:
         """Return how many pages have their record in none of the folders."""
