@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mannerly.crawler.runtime.agreement import WorkProgress
+from mannerly.crawler.runtime.coordinator import HEARTBEAT_S
+from mannerly.crawler.runtime.ending import WATCH_S
 from mannerly.crawler.runtime.messages import OUT_OF_MEMORY, Report
 from mannerly.crawler.runtime.supervised import (
     FORGIVEN_S,
@@ -12,7 +14,10 @@ from mannerly.crawler.runtime.supervised import (
     STUCK_S,
     WorkerProcess,
 )
+from mannerly.crawler.runtime.supervisor import ALIVE_S, STALLED_S
+from mannerly.crawler.runtime.worker_process import SILENCE_S
 from mannerly.crawler.stats import OldestRequest, Present, Stats, Waits
+from mannerly.crawler.store.sqlite.crawl import HEARTBEAT_VALID_S
 
 
 class Process:
@@ -90,3 +95,11 @@ def test_the_totals_of_a_dead_worker_stay_and_its_troubles_go() -> None:
     total = worker.stats
     assert (total.fetched, total.now.in_flight, total.now.queued, total.now.hosts) == (5, 0, 0, 0)
     assert (total.now.trouble, total.now.oldest, total.now.waits) == (None, None, Waits())
+
+
+def test_times_of_processes_fit_each_other() -> None:
+    """Neither side takes the other for silent because of one message that came late."""
+    assert 2 * ALIVE_S <= SILENCE_S
+    assert 2 * WATCH_S <= SILENCE_S < SILENT_S < STUCK_S < STARTING_S
+    assert STALLED_S <= SILENCE_S  # a supervisor that was stopped excuses workers that paused
+    assert 2 * HEARTBEAT_S <= HEARTBEAT_VALID_S
