@@ -31,7 +31,7 @@ class Progress:
     """Shows a crawl: `with Progress() as progress: run_crawl(…, watcher=progress)`.
 
     With a `log_format` it writes log lines even on a terminal. `is_close`: every change of pace and
-    every wait of a second is told. `location`: of the crawl, for commands that are printed.
+    every wait of a second is reported. `location`: of the crawl, for commands that are printed.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class MetricsFile:
     A file that cannot be written is reported once; the crawl goes on.
     """
 
-    is_close = True  # waits of hosts are told to those who watch closely
+    is_close = True  # waits of hosts are reported to those who watch closely
 
     def __init__(self, path: Path, limits: Limits, *, interval_s: float, hosts: int) -> None:
         try:

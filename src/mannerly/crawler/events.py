@@ -117,7 +117,7 @@ class UrlsFound(NamedTuple):
 
 
 class SitemapsLimited(NamedTuple):
-    """A host has more sitemaps than are fetched of one host. It is told once for each host."""
+    """A host has more sitemaps than are fetched of one host. It comes once for each host."""
 
     host: str
     sitemaps: int  # that were taken
@@ -183,7 +183,7 @@ class HostWaits(NamedTuple):
     url: str
     wait_s: float
     reason: str  # the limit that decides: pace, crawl_delay, retry_after …
-    times: int = 1  # waits that it stands for: of short ones only some are told
+    times: int = 1  # waits that it stands for: of short ones only some are reported
 
 
 class BatchCommitted(NamedTuple):
@@ -232,7 +232,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Watched(Enum):
-    """The amount that is told of single hosts; in a run that is not watched, nothing."""
+    """The amount of reports of single hosts; in a run that is not watched, nothing."""
 
     NO = "no"
     HOSTS = "hosts"  # the standing of a few hosts, about once a second

@@ -131,7 +131,7 @@ async def _store_error(_request: Request, error: Exception) -> Response:
 
 
 async def _system_error(_request: Request, error: Exception) -> Response:
-    """Answer when a file could not be written; only that the disk is full is told to clients."""
+    """Answer when a file could not be written; clients learn only of a full disk."""
     assert isinstance(error, OSError), "it is registered for them"
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         raise error

@@ -21,7 +21,7 @@ PACKAGES = ("starlette", "uvicorn", "prometheus_client")  # that the page needs
 
 
 class PageOrder(NamedTuple):
-    """Everything that the process of a page is told."""
+    """Everything that the process of a page gets."""
 
     location: str
     name: str

@@ -1,7 +1,7 @@
-"""Look at the hosts of a shard for the live view, about once a second, and only while it is shown.
+"""Sample the hosts of a shard for the live view, about once a second, and only while it is shown.
 
 All hosts are compared, but only a few are described: those with the longest queues, the one that
-needs most time, and those that come back first. With many hosts a look is rarer, so that looking
+needs most time, and those that come back first. With many hosts samples are rarer, so that sampling
 takes less than half a percent of the time (about 1 µs a host).
 """
 
@@ -27,12 +27,12 @@ BUSIEST = 20  # hosts that are described for the length of their queue
 SOONEST = 4  # hosts that are described because they come back first
 LOOK_S = 1.0
 WORTH_TELLING_S = 1.0  # of a wait for the next request
-SHORT_ONES = 16  # shorter waits of which one is told
-HOSTS_A_SECOND = 4_000  # that are looked at
+SHORT_ONES = 16  # shorter waits of which one is reported
+HOSTS_A_SECOND = 4_000  # that are compared
 
 
 class HostSamples:
-    """Says when the next look at the hosts is due, and takes it."""
+    """Says when the next sample of the hosts is due, and takes it."""
 
     def __init__(self, number: int, contacts: Contacts) -> None:
         self._number = number
@@ -40,7 +40,7 @@ class HostSamples:
         self._next: Instant = NEVER
 
     def take(self, now: Now) -> HostsSeen | None:
-        """Return what is seen of the hosts; None if the next look is not due yet."""
+        """Return what is seen of the hosts; None if the next sample is not due yet."""
         if now.mono < self._next:
             return None
         contacts = self._contacts
@@ -66,17 +66,17 @@ class HostSamples:
 class NextWaits:
     """Says how long the next URL of a host has to wait, when a request to the host has left.
 
-    Every wait of a second is told. Of shorter ones one in `SHORT_ONES` is, and stands for all since
-    the one before: it is asked for every request, and telling takes 3 µs.
+    Every wait of a second is reported. Of shorter ones one in `SHORT_ONES` is, and stands for all
+    since the one before: it is asked for every request, and reporting takes 3 µs.
     """
 
     def __init__(self, contacts: Contacts) -> None:
         self._politeness, self._frontier = contacts.politeness, contacts.frontier
-        self._untold = SHORT_ONES - 1  # so that the first one is told
+        self._untold = SHORT_ONES - 1  # so that the first one is reported
         self._stands_for = 1
 
     def after(self, host: str, now: Instant) -> HostWaits | None:
-        """Return the wait, if it is to be told."""
+        """Return the wait, if it is to be reported."""
         wait_s, times = self._politeness.not_before(host) - now, 1
         if wait_s < WORTH_TELLING_S:
             self._untold += 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Reporting:
-    """The lessons that one shard draws from its answers."""
+    """The reports of one shard on its answers."""
 
     def __init__(
         self,

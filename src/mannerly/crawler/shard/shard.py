@@ -81,7 +81,7 @@ class Shard:
     """The hosts of one shard, their queue, their pace and their store.
 
     `boot` names the boot of the machine, if it has a name: within one boot, monotonic instants of
-    an earlier run can be compared with those of this one. `watched` says what is told of single
+    an earlier run can be compared with those of this one. `watched` says what is reported of single
     hosts. `leases`: hosts are shared with other crawls.
     """
 
@@ -146,7 +146,7 @@ class Shard:
             pending,
             settings,
         )
-        self._lessons = Reporting(contacts, given_up, plugins, pending, settings)
+        self._reporting = Reporting(contacts, given_up, plugins, pending, settings)
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
         self._request = RequestMaker(settings, self.flights, plugins, store)
@@ -238,7 +238,7 @@ class Shard:
         """Learn from an answer, then do what follows; return whether a page got no record."""
         answer = credible(answer)
         self.flights.answered(flight)
-        outcome, retry = self._lessons.report(flight, answer, now)
+        outcome, retry = self._reporting.report(flight, answer, now)
         item = flight.item
         given_up = flight.host.given_up if outcome is THROTTLE else None
         lacked = 0 if answer.error is None else self._lacks(item, answer.error)
@@ -303,7 +303,7 @@ class Shard:
                 entry, record, outcome, latency_s, passed_over, is_local, is_unchanged
             )
         )
-        self._lessons.count(flight, entry, record, outcome, now)
+        self._reporting.count(flight, entry, record, outcome, now)
         self._wake_held_back(flight.host, entry, now)
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
@@ -431,7 +431,7 @@ class Shard:
             self.committed(self.store.commit(batch), now)
 
     def to_commit(self, now: Now) -> Batch:
-        """Return everything so far; `committed` is told what came of its commit."""
+        """Return everything so far; `committed` gets the result of its commit."""
         batch = self.pending.batch
         batch.hosts = self.records.changes(now)
         for flush in self._plugins.flush:

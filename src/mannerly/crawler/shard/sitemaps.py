@@ -8,7 +8,7 @@ One index can name 50,000 sitemaps, and each of them as many URLs.
 
 Scope is asked before anything is counted. A sitemap under way counts as fetched: another one is
 held back until it is known whether there is room for it. What goes beyond a limit is counted as
-skipped (`sitemap_limit`), and the first time `SitemapsLimited` is told. Sitemaps take turns with
+skipped (`sitemap_limit`), and the first time `SitemapsLimited` is emitted. Sitemaps take turns with
 pages: the more a host has, the later they come (`web.priority`).
 
 One commit of 50,000 URLs would stop the loop, so what a list names goes into the batch in slices.

@@ -20,9 +20,9 @@ MARGIN_S = 3.0
 # A call without an answer fails after `database.client.TIMEOUT_S`: the loop of its member waits.
 # Between two tries while the server is away.
 AGAIN_S = 1.0
-# An owner that was told so lately what others have queued in its shard does not ask.
+# An owner that learned so lately what others have queued in its shard does not ask.
 POLL_S = 0.1
-# A member that was told or has written a wait so lately tells it to a server that was restarted.
+# A member that has read or written a wait so lately writes it to a server that was restarted.
 WAITS_KEPT_S = 20.0
 # A replica lacks so much at most (`min-replicas-max-lag`).
 REPLICA_LAG_S = 10.0

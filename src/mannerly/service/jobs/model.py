@@ -341,7 +341,7 @@ CANCELLED = "cancelled"  # its hosts answered with nothing but 429
 
 
 class JobOrder(NamedTuple):
-    """Everything that the process of a job is told."""
+    """Everything that the process of a job gets."""
 
     kind: JobKind
     run: int  # its number; the first is 1

@@ -1,6 +1,6 @@
 """The URLs that other shards have queued in a shard, as its owner learns of them.
 
-The answer to each write of the owner brings those that it was not told of yet. `ShardStore`
+The answer to each write of the owner brings those that are new to it. `ShardStore`
 returns each of them once (`pass_links`); until then, reads of the owner leave it out. Between two
 writes the owner asks for one number, the URLs that others have ever added; if that has grown, a
 write that changes nothing brings them (`take.lua`).
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class ArrivedUrls:
-    """The URLs that an owner was told of, and how it knows whether there are more."""
+    """The URLs that an owner knows of, and how it learns whether there are more."""
 
     def __init__(self) -> None:
         self.count = -1  # that others have ever added, as of the last answer
         self.heard_at: Instant = -inf  # when that answer came
-        self.last_known = 0  # the number of the last URL that the owner was told of
+        self.last_known = 0  # the number of the last URL that the owner knows of
         self._untaken: dict[int, Entry] = {}  # that `take` did not return
 
     def __contains__(self, seq: int) -> bool:

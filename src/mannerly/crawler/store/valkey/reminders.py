@@ -1,4 +1,4 @@
-"""Waits of hosts that the server may not know: it is told by the process that knows them.
+"""Waits of hosts that the server may lack: the process that knows them writes them again.
 
 **Forgotten.** A server that was restarted may have lost its last second, a replica that was
 promoted the last seconds, and with them a Retry-After or a Crawl-delay. The owner of such a shard
@@ -70,7 +70,7 @@ class Reminders:
                 self._new[shard, record.host] = packed
 
     def owe(self, shard: int, records: Iterable[tuple[HostRecord, str]]) -> None:
-        """Keep the records of a shard that is lost, until the server was told their waits."""
+        """Keep the records of a shard that is lost, until the server has their waits."""
         wall = self._server.wall()
         for record, packed in records:
             if silent_until(record) > wall:
@@ -106,7 +106,7 @@ class Reminders:
             self._owed.pop(at, None)
 
     def _try_to_tell(self, waits: _Waits) -> _Waits:
-        """Tell the server some waits; return those that could not be told."""
+        """Tell the server some waits; return those that it could not take."""
         by_shard: dict[int, dict[str, str]] = {}
         for (shard, host), packed in waits.items():
             by_shard.setdefault(shard, {})[host] = packed

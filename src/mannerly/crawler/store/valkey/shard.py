@@ -2,7 +2,8 @@
 
 The owner is the only one who writes to its shard, but for links that the commits of other shards
 add to its queue. The answer to each write of the owner tells it of those (`arrived`), and its reads
-leave out what it was not told of: so totals and queues are as of its last write, without asking.
+leave out what it does not know of yet: so totals and queues are as of its last write, without
+asking.
 
 Every change is one numbered script (`writes`). Records are written to a file first; the length that
 the script commits makes them valid.
@@ -480,7 +481,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
     # ------------------------------------------------------------------ writes
 
     def _send(self, name: str, payload: Payload, finish: Callable[[Answer], None]) -> None:
-        """Write something; what came of it is told to `finish`, now or when it is settled."""
+        """Write something; `finish` gets the answer, now or when it is settled."""
         self._begin(name, payload, finish)
         self.settle()
 
