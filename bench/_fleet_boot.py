@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from mannerly.__main__ import main
-from mannerly.crawler.store.valkey import ages
+from mannerly.database import ages
 
 if __name__ == "__main__":
     ages.boot_id = lambda: uuid4().hex
