@@ -11,7 +11,6 @@ any other    a page
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -44,11 +43,11 @@ class Site:
     @property
     def gaps_s(self) -> list[float]:
         """The times between the starts of requests."""
-        return [later - sooner for (sooner, _), (later, _) in pairwise(self.log)]
+        return [later - sooner for (sooner, _), (later, _) in pairwise(sorted(self.log))]
 
     def respond(self, request: Request) -> None:
         is_first = request.path not in self.paths
-        self.log.append((time.monotonic(), request.path))
+        self.log.append((request.arrived_at, request.path))
         request.read()
         kind, _, number = request.path[1:].partition("/")
         if kind == "broken":

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from tests.harness.arrivals import next_arrival, note_arrivals
 from tests.harness.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Request(BaseHTTPRequestHandler):
     """One request to a test's server, and the ways to answer it. It prints nothing."""
 
     protocol_version = "HTTP/1.1"
+    arrived_at: float  # by `time.monotonic`
+
+    def handle_one_request(self) -> None:
+        self.arrived_at = next_arrival(self.connection)
+        super().handle_one_request()
 
     def handle(self) -> None:
         with suppress(OSError):  # the client has gone
@@ -91,6 +97,7 @@ def serving(
     """
     handler = respond if isinstance(respond, type) else _handler(respond)
     server = _bound(address, handler)
+    note_arrivals(server.socket)
     server.daemon_threads = True  # connections that a client keeps open end with the process
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

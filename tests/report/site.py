@@ -58,7 +58,7 @@ class Server:
         self.host = self.home.removeprefix("http://")
 
     def answer(self, request: Request) -> None:
-        self.log.append(Asked(request.command, request.path, time.monotonic()))
+        self.log.append(Asked(request.command, request.path, request.arrived_at))
         planted = self.pages.get(request.path, Planted(html("Not here", "Not found"), 404))
         if planted.delay_s:
             time.sleep(planted.delay_s)

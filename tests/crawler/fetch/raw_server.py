@@ -10,8 +10,11 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
+
+from tests.harness.arrivals import next_arrival, note_arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,7 +73,9 @@ class RawServer:
         self._threads: list[threading.Thread] = []
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
+        note_arrivals(self._listener)
         self.connections = 0
+        self.arrivals: list[float] = []  # of requests, by `time.monotonic`
         self.heads: list[str] = []
         self.resumed: list[bool] = []
         self.address = address
@@ -138,12 +143,14 @@ class RawServer:
     def _talk(self, connection: socket.socket) -> None:
         buffer = b""
         while True:
+            arrived_at = time.monotonic() if buffer else next_arrival(connection)
             while b"\r\n\r\n" not in buffer:
                 received = connection.recv(65536)
                 if not received:
                     return
                 buffer += received
             head, _, buffer = buffer.partition(b"\r\n\r\n")
+            self.arrivals.append(arrived_at)
             self.heads.append(head.decode("latin-1"))
             if not self._handler(connection, head.split(b" ")[1].decode("latin-1")):
                 return
