@@ -197,8 +197,8 @@ class TokenBucket(LimitedServer):
         return self.burst, self.burst / rate, tokens, (self.burst - tokens) / rate
 
 
-class FixedWindow(LimitedServer):
-    """Accepts `n` requests in each window of `w` seconds; the first window's end is random."""
+class _WindowServer(LimitedServer):
+    """Accepts `n` requests in `w` seconds."""
 
     def __init__(
         self,
@@ -213,13 +213,17 @@ class FixedWindow(LimitedServer):
         self.w = w
         super().__init__(retry_after=retry_after, announces=announces, latency_s=latency_s)
 
+    def allowed(self, start: float, end: float) -> float:
+        return self.n / self.w * (end - start)
+
+
+class FixedWindow(_WindowServer):
+    """Accepts `n` requests in each window of `w` seconds; the first window's end is random."""
+
     def reset(self, rng: random.Random) -> None:
         super().reset(rng)
         self._ends_at = rng.uniform(0.0, self.w)
         self._used = 0
-
-    def allowed(self, start: float, end: float) -> float:
-        return self.n / self.w * (end - start)
 
     def _turn(self, now: float) -> None:
         if now >= self._ends_at:
@@ -238,28 +242,12 @@ class FixedWindow(LimitedServer):
         return self.n, self.w, self.n - self._used, self._ends_at - now
 
 
-class SlidingLog(LimitedServer):
+class SlidingLog(_WindowServer):
     """Accepts a request if fewer than `n` were accepted in the last `w` seconds."""
-
-    def __init__(
-        self,
-        n: int,
-        w: float,
-        *,
-        retry_after: RetryAfter = RetryAfter.ABSENT,
-        announces: bool = False,
-        latency_s: float = LATENCY_S,
-    ) -> None:
-        self.n = n
-        self.w = w
-        super().__init__(retry_after=retry_after, announces=announces, latency_s=latency_s)
 
     def reset(self, rng: random.Random) -> None:
         super().reset(rng)
         self._log: deque[float] = deque()
-
-    def allowed(self, start: float, end: float) -> float:
-        return self.n / self.w * (end - start)
 
     def _expire(self, now: float) -> None:
         log = self._log
