@@ -13,6 +13,7 @@ _SQLITE = "crawler/store/sqlite/"
 _SERVER = "crawler/store/valkey/"
 _ON_DISK = "crawler/store/test_store_sqlite.py::TestSqliteStore::"
 _IN_SERVER = "crawler/store/test_store_valkey.py::TestValkeyStore::"
+_FUNCTIONS = "crawler/runtime/test_requests_of_functions.py"
 _UNANSWERED = "test_a_request_that_was_sent_is_unanswered_for_the_next_owner"
 
 PAYLOADS = (
@@ -184,5 +185,29 @@ PAYLOADS = (
         "        wanted = [each for each in candidates if not excludes(each.url)]\n",
         "        wanted = list(candidates)\n",
         (f"{_TESTS}::test_what_is_excluded_is_not_asked_for",),
+    ),
+    Mutant(
+        "lose the requests of a function",
+        "P1",
+        "crawler/plugins/extract.py",
+        "requests=[*found.requests, *requests]",
+        "requests=found.requests",
+        (f"{_FUNCTIONS}::test_a_function_of_the_program_asks_in_its_own_process",),
+    ),
+    Mutant(
+        "ask once for what is yielded twice on purpose",
+        "P1",
+        "crawler/page/request.py",
+        "        if is_again:  # another one in each answer of the page\n",
+        "        if False:\n",
+        (f"{_FUNCTIONS}::test_a_function_of_the_program_asks_in_its_own_process",),
+    ),
+    Mutant(
+        "lose the data of a request in a helper",
+        "P1",
+        "crawler/page/extract.py",
+        "        page = Page(record, headers, body, carried=carried)\n",
+        "        page = Page(record, headers, body)\n",
+        (f"{_FUNCTIONS}::test_what_a_function_asks_for_is_fetched_with_what_it_carries",),
     ),
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .crawler.crawl import Crawl, CrawlResult, acrawl, crawl
     from .crawler.options.values import OptionError
     from .crawler.page.page import Page
+    from .crawler.page.request import PageRequest as Request
     from .crawler.store.base import StoreError
     from .crawler.stored import StoredCrawl
     from .crawler.stored import open_crawl as open  # noqa: A004 - mannerly.open reads well
@@ -31,6 +32,7 @@ __all__ = [
     "OptionError",
     "Page",
     "Politeness",
+    "Request",
     "Settings",
     "StoreError",
     "StoredCrawl",
@@ -46,6 +48,7 @@ _HOMES = {
     "OptionError": "mannerly.crawler.options.values",
     "Page": "mannerly.crawler.page.page",
     "Politeness": "mannerly.politeness",
+    "Request": "mannerly.crawler.page.request:PageRequest",
     "Settings": "mannerly.politeness",
     "StoreError": "mannerly.crawler.store.base",
     "StoredCrawl": "mannerly.crawler.stored",

@@ -638,7 +638,7 @@ def _named_function(options: CrawlOptions) -> NamedFunction | None:
     function = options.get("extract")
     if function is None or isinstance(function, str):
         return None
-    named = NamedFunction(function)  # type: ignore[arg-type]
+    named = NamedFunction(function)
     if is_only_here(named.name) and (options.get("processes") or 1) > 1:
         raise OptionError(
             "extract: other processes cannot import this function: put it into a module, or use "

@@ -28,7 +28,7 @@ WAYS = {  # what the function does on a page, and the error that the page has th
     "re.match('(a+)+$', 40 * 'a' + 'b')": "TimeoutError: took longer than 1 s",
     "bytearray(2 << 30)": "MemoryError",
     "return {'a': object()}": "TypeError: Encoding objects of type object is unsupported",
-    "return 'text'": "TypeError: extract returned str: return dict, list[dict] or None",
+    "return 'text'": "TypeError: extract returned str",
     "return loop": "RecursionError",
 }
 HARMLESS = (

@@ -1,9 +1,11 @@
-"""The user's extract function: `page -> dict | list[dict] | None`, on pages with a status of 2xx.
+"""The user's extract function: of a page with a status of 2xx it makes items, and requests.
 
 It runs in helper processes (`runtime.offload`), so that it cannot stop, end or break the crawl. A
 function that other processes cannot import runs in this one (`ExtractHere`). What it returns is
 committed with the page, exactly once. Any failure costs the page its items, is the error of its
 record, and is counted and shown.
+
+An item is a dict, or a dataclass. A `Request` asks for more: it joins the commit of the page.
 
     my_items.py:extract     a function in a file; the file's folder can be imported from
     package.items:extract   a function of an installed module
@@ -13,6 +15,8 @@ runs, the crawl does nothing else. So a thread watches it: after a second it say
 works on which page, and after `longest_s` the function is ended by an exception. One that does not
 return from C code (a regular expression without an end) cannot be ended, only named; one that ends
 the process (`os._exit`) ends the crawl.
+
+The module is long because a call in a helper and one in this process make the same of a page.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -34,20 +40,29 @@ from mannerly.crawler.model import PageItems
 
 from .page import Page
 from .parsed import CodeFailed, ParseFailed, clean_line
+from .request import MOST, Asked, PageRequest, candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from mannerly.crawler.model import PageRecord
+    from mannerly.crawler.model import Candidate, PageRecord
+    from mannerly.crawler.payload import Payload
 
-    Extract: TypeAlias = Callable[[Page], dict[str, Any] | list[dict[str, Any]] | None]
+    Extract: TypeAlias = Callable[[Page], Any]
     from typing import Any
 
 
 _HERE = "here:"  # the beginning of the names of functions that only this process has
 
-Answer: TypeAlias = "tuple[list[bytes], str | None]"
-"""The items of a page and the error, as plain values: a helper may have lost its modules."""
+Answer: TypeAlias = "tuple[list[bytes], str | None, list[tuple[str, bytes, bool]]]"
+"""The items of a page, the error and requests, as plain values: a helper may have lost modules."""
+
+
+class ExtractResult(NamedTuple):
+    """The items of a page, or why there are none, and the requests that it led to."""
+
+    items: PageItems
+    requests: Sequence[Candidate] = ()
 
 
 class ExtractError(ValueError):
@@ -157,10 +172,14 @@ def _run(load_module: Callable[[], object], name: str) -> object:
 
 
 def work_on(
-    name: str, record: PageRecord, headers: Mapping[str, str], body: bytes
+    name: str,
+    record: PageRecord,
+    headers: Mapping[str, str],
+    body: bytes,
+    carried: Payload | None = None,
 ) -> partial[Answer]:
     """Return the call of a function on a page, as a value for another process."""
-    return partial(extracted_by, name, record, headers, body)
+    return partial(extracted_by, name, record, headers, body, carried)
 
 
 def prepare(name: str) -> None:
@@ -171,55 +190,93 @@ def prepare(name: str) -> None:
         return
 
 
-def extracted_by(name: str, record: PageRecord, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Return the items of a page, or why there are none. This runs in a helper.
+def extracted_by(
+    name: str,
+    record: PageRecord,
+    headers: Mapping[str, str],
+    body: bytes,
+    carried: Payload | None = None,
+) -> Answer:
+    """Return the items of a page and requests, or why there are none. This runs in a helper.
 
     Raises:
         MemoryError: this process has too little.
     """
     try:
-        return _lines(_loaded(name)(Page(record, headers, body))), None
+        page = Page(record, headers, body, carried=carried)
+        items, asked = _sorted(_loaded(name)(page))
+        return items, None, [(each.url, each.carried, each.is_again) for each in asked]
     except MemoryError:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, it costs this page only
-        return [], _words(error)
+        return [], _words(error), []
 
 
 _loaded = lru_cache(maxsize=None)(load)
 
 
-def items_of(result: object) -> PageItems:
-    """Return the items of a page from the result of its `work_on`."""
+def items_of(result: object, record: PageRecord) -> ExtractResult:
+    """Return what was made of a page from the result of its `work_on`."""
     if isinstance(result, CodeFailed | ParseFailed):
-        return PageItems([], clean_line(result.reason))
-    return PageItems(*result)  # type: ignore[misc]
+        return ExtractResult(PageItems([], clean_line(result.reason)))
+    answer: Answer = result  # type: ignore[assignment]
+    items, error, asked = answer
+    return _extracted(items, error, [Asked(*each) for each in asked], record)
 
 
-def items_here(function: Extract, page: Page) -> PageItems:
-    """Return the items of a page, or why there are none. This runs in the crawl's process.
+def items_here(function: Extract, page: Page) -> ExtractResult:
+    """Return what was made of a page. This runs in the crawl's process.
 
     Raises:
         KeyboardInterrupt: in the main thread, where it is an order of the program's user.
     """
     try:
-        return PageItems(_lines(function(page)))
+        items, asked = _sorted(function(page))
     except BaseException as error:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and isinstance(error, KeyboardInterrupt):
             raise
-        return PageItems([], _words(error))
+        return ExtractResult(PageItems([], _words(error)))
+    return _extracted(items, None, asked, page.record)
+
+
+def _extracted(
+    items: list[bytes], error: str | None, asked: list[Asked], record: PageRecord
+) -> ExtractResult:
+    try:
+        return ExtractResult(PageItems(items, error), candidates(record, asked))
+    except ValueError as problem:  # the user's code has broken its helper
+        return ExtractResult(PageItems([], clean_line(str(problem))))
 
 
 _encode = msgspec.json.Encoder().encode
 
 
-def _lines(found: object) -> list[bytes]:
-    items = found if isinstance(found, list) else [] if found is None else [found]
-    for item in items:
-        if not isinstance(item, dict) or not all(isinstance(key, str) for key in item):
-            kind = type(item).__name__
-            raise TypeError(f"extract returned {kind}: return dict, list[dict] or None")
-    return [_encode(item) for item in items]
+def _sorted(found: object) -> tuple[list[bytes], list[Asked]]:
+    """Return the items and the requests among what a function returned or yields."""
+    if found is None:
+        return [], []
+    each_of = found if isinstance(found, list | tuple | Iterator) else [found]
+    items: list[bytes] = []
+    asked: list[Asked] = []
+    for each in each_of:
+        if isinstance(each, PageRequest):
+            asked.append(each.asked())
+            if len(asked) > MOST:
+                raise ValueError(f"more than {MOST:,} requests for one page")
+        elif each is not None:
+            items.append(_line(each))
+    return items, asked
+
+
+def _line(item: object) -> bytes:
+    is_dict = isinstance(item, dict) and all(isinstance(key, str) for key in item)
+    if not is_dict and (isinstance(item, type) or not is_dataclass(item)):
+        kind = type(item).__name__
+        raise TypeError(
+            f"extract returned {kind}: return or yield dict, a dataclass, Request or None"
+        )
+    return _encode(item)
 
 
 def _words(error: BaseException) -> str:
@@ -281,9 +338,15 @@ class ExtractHere:
         self._watch = threading.Thread(target=self._watched, name="mannerly-extract", daemon=True)
         self._watch.start()
 
-    def __call__(self, record: PageRecord, headers: Mapping[str, str], body: bytes) -> PageItems:
-        """Return the items of a page, or why there are none."""
-        return items_here(self._called, Page(record, headers, body))
+    def __call__(
+        self,
+        record: PageRecord,
+        headers: Mapping[str, str],
+        body: bytes,
+        carried: Payload | None = None,
+    ) -> ExtractResult:
+        """Return the items of a page and requests, or why there are none."""
+        return items_here(self._called, Page(record, headers, body, carried=carried))
 
     def close(self) -> None:
         """End the thread."""
@@ -295,7 +358,8 @@ class ExtractHere:
         call = (page.url, time.monotonic())
         self._call.append(call)
         try:
-            return self._function(page)
+            found = self._function(page)
+            return list(found) if isinstance(found, Iterator) else found
         finally:
             if not self._has_ended(call):  # its time is over, even if it has just returned
                 self._is_raised.wait()

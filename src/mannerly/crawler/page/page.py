@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mannerly.crawler.web.choices import Content
+from mannerly.crawler.web.urls import canonical
 
 from .html import page_text, parse_page
 from .links import resolve_links
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from turbohtml import Document, Element
 
     from mannerly.crawler.model import PageRecord
+    from mannerly.crawler.payload import Payload
+
+    from .request import PageRequest
 
 
 class Page:
@@ -32,7 +36,7 @@ class Page:
         body: the response's body, decompressed, cut at `max_bytes`.
     """
 
-    __slots__ = ("_done", "_links", "_tree", "body", "headers", "record")
+    __slots__ = ("_carried", "_done", "_links", "_tree", "body", "headers", "record")
 
     def __init__(
         self,
@@ -40,17 +44,19 @@ class Page:
         headers: Mapping[str, str],
         body: bytes,
         done: Callable[[], None] | None = None,
+        carried: Payload | None = None,
     ) -> None:
         self.record = record
         self.headers = headers
         self.body = body
         self._done = done
+        self._carried = carried
         self._links: list[str] | None = None
         self._tree: Document | None = None
 
-    def __reduce__(self) -> tuple[type[Page], tuple[PageRecord, dict[str, str], bytes]]:
+    def __reduce__(self) -> tuple[type[Page], tuple[Any, ...]]:
         # So a page can be sent to a process pool. The copy cannot acknowledge it.
-        return Page, (self.record, dict(self.headers), self.body)
+        return Page, (self.record, dict(self.headers), self.body, None, self._carried)
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.status if self.status is not None else self.error}>"
@@ -94,6 +100,35 @@ class Page:
     def redirect_to(self) -> str | None:
         """The target of a redirect; that URL is a page of its own if it is in scope."""
         return self.record.redirect_to
+
+    @property
+    def label(self) -> str:
+        """The label of the request that led here (`follow`); empty for a link."""
+        return "" if self._carried is None else self._carried.label
+
+    @property
+    def data(self) -> Any:
+        """The data of the request that led here, a copy each time; {} without."""
+        return {} if self._carried is None else self._carried.data
+
+    def follow(self, link: str | Element, **parts: Any) -> PageRequest:
+        """Return a request for a link of this page, to be yielded from an extract function.
+
+        `link` is a URL, relative ones included, or an element with an `href` or a `src`. `parts`
+        are the other arguments of `mannerly.Request`: method, headers, json, form, label, data …
+
+        Raises:
+            ValueError: it leads to no URL, or a part cannot be sent or stored.
+        """
+        from .request import PageRequest
+
+        href: object = link
+        if not isinstance(link, str):
+            href = link.attrs.get("href") or link.attrs.get("src")
+        url = canonical(href, self.url) if isinstance(href, str) else None
+        if url is None:
+            raise ValueError(f"{self.url} has a link that leads to no URL: {str(href)[:200]!r}")
+        return PageRequest(url, **parts)
 
     @property
     def latency_s(self) -> float:

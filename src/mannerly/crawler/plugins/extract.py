@@ -1,7 +1,7 @@
 """Extracting: the user's function makes items of pages with a status of 2xx (`page.extract`).
 
-It runs in helper processes, or in this one if others cannot import it. Its items join the batch of
-their page; its failure is the error of the page's record.
+It runs in helper processes, or in this one if others cannot import it. Its items and its requests
+join the batch of their page; its failure is the error of the page's record.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mannerly.crawler.events import Event
-    from mannerly.crawler.model import Entry, Fetched, PageItems, RawExchange
-    from mannerly.crawler.page.extract import Extracting
+    from mannerly.crawler.model import Entry, Fetched, RawExchange
+    from mannerly.crawler.page.extract import Extracting, ExtractResult
     from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.shard.pending import Pending
     from mannerly.crawler.store.base import ShardStore
@@ -41,12 +41,13 @@ class Extract(Plugin):
         is_for_it = KINDS[entry.kind].is_page and status is not None and 200 <= status < 300
         if not is_for_it or record.error == CRASHED:
             return found
-        here = self._extract.here
+        here, carried = self._extract.here, answer.request.payload
         if here is None:
-            return HelperWork(self._extract.work(record, answer.headers, answer.body), _finished)
+            work = self._extract.work(record, answer.headers, answer.body, carried)
+            return HelperWork(work, _finished)
         self._store.parsing(entry.seq)  # it may end this process
         try:
-            return with_items(found, here(record, answer.headers, answer.body))
+            return with_items(found, here(record, answer.headers, answer.body, carried))
         finally:
             self._store.parsing(0)
 
@@ -61,12 +62,12 @@ class Extract(Plugin):
 
 
 def _finished(found: Harvest, result: object) -> Harvest:
-    return with_items(found, items_of(result))
+    return with_items(found, items_of(result, found.record))
 
 
-def with_items(found: Harvest, items: PageItems) -> Harvest:
+def with_items(found: Harvest, extracted: ExtractResult) -> Harvest:
     """Add what the user's function has made of a page; its failure is the error of the record."""
-    record = found.record
+    record, (items, requests) = found.record, extracted
     if items.error is not None and record.error is None:
         record = record._replace(error=f"{EXTRACT_FAILED}: {items.error}")
-    return found._replace(record=record, items=items)
+    return found._replace(record=record, items=items, requests=[*found.requests, *requests])
