@@ -98,10 +98,20 @@ BOUNDED = (
         ),
     ),
     Mutant(
+        "let a host with an idle connection go first for ever",
+        "P6",
+        "crawler/frontier/core.py",
+        "host.under_way == 0 and counts.requests % _IN_A_ROW:\n",
+        "host.under_way == 0 and counts.requests:\n",
+        (
+            "crawler/frontier/test_frontier.py::test_idle_connection_is_not_a_reason_to_starve_others",
+        ),
+    ),
+    Mutant(
         "leave waiting hosts of a group uncalled",
         "P6",
         "crawler/frontier/core.py",
-        "            self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)",
+        "            self._places.call(key, next_due if ready - now <= _WORTH_A_REASON_S else now)",
         "            pass",
         (
             "crawler/frontier/test_frontier.py::test_hosts_are_served_side_by_side_and_each_at_its_own_pace",

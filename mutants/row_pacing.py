@@ -362,7 +362,7 @@ PACING = (
         "serve a host again before others that are due",
         "A10",
         _FRONTIER,
-        "            self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)\n",
+        "            self._places.call(key, next_due if ready - now <= _WORTH_A_REASON_S else now)\n",
         "            self._places.call(key, -1.0)\n",
         (f"{_QUEUES}long_queue_does_not_starve_others",),
         ("A10", "A19"),

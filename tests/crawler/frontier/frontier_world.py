@@ -13,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.core import Frontier
+from mannerly.crawler.host.host import HostCounts
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.model import (
     GO,
@@ -175,6 +176,11 @@ class World:
     def offer(self, host: str, *priorities: int) -> None:
         self.frontier.add(self.store.offer(host, *(priorities or (5,))), now=self.now)
 
+    def know(self, *hosts: str) -> None:
+        """Count the requests of these hosts, as a shard does for all that it has recalled."""
+        for host in hosts:
+            self.hosts.meet(host).counts = HostCounts()
+
     @property
     def room(self) -> int:
         return self.max_in_flight - len(self.under_way)
@@ -216,6 +222,8 @@ class World:
             name = start.item.url.partition("//")[2]
             self.log.append(f"{'G' if isinstance(start.item, Entry) else 'R'}{self.now:g}:{name}")
             self.under_way.append(start)
+            if start.host.counts is not None:
+                start.host.counts.requests += 1
         return taken
 
     def _judge(self, entry: Entry, now: float) -> Judgement:

@@ -69,6 +69,63 @@ def test_long_queue_does_not_starve_others() -> None:
     assert log == ("G0:big/1 G1:a/7 G2:b/9 G3:big/2 G4:a/8 G5:big/3 G6:big/4 G7:big/5 G8:big/6")
 
 
+def test_host_whose_connection_is_idle_goes_first() -> None:
+    """Its pages go over it one after another, before other hosts need connections of their own."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8), max_in_flight=1)
+    world.know("a", "b", "c")
+    for name in "abc":
+        world.offer(name, 5, 5)
+
+    log = world.run(latency_s=1.0)
+
+    assert log == "G0:a/1 G1:a/2 G2:b/3 G3:b/4 G4:c/5 G5:c/6"
+
+
+def test_host_with_a_request_under_way_goes_behind() -> None:
+    """While other hosts wait, nobody opens a second connection."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8), max_in_flight=2)
+    world.know("a", "b", "c")
+    for name in "abc":
+        world.offer(name, 5, 5)
+
+    log = world.run(latency_s=1.0)
+
+    assert log == "G0:a/1 G0:b/3 G1:a/2 G1:b/4 G2:c/5 G2:c/6"
+
+
+def test_idle_connection_is_not_a_reason_to_starve_others() -> None:
+    """After sixteen requests a host waits in line once, whatever it has."""
+    world = World(FakePoliteness(gap_s=0.0), max_in_flight=1)
+    world.know("big", "a")
+    world.offer("big", *[5] * 40)
+    world.offer("a", 5)
+
+    log = world.run(latency_s=1.0).split()
+
+    assert log.index("G16:a/41") == 16
+
+
+def test_idle_connection_goes_before_the_line_of_robots() -> None:
+    """Hosts that wait for their robots.txt have no connection yet."""
+    world = World(
+        FakePoliteness(gap_s=0.0),
+        judge=lambda e, _: GO if e.host == "a" else rules_unknown(e),
+        max_in_flight=1,
+        max_robots=0,
+    )
+    world.know("a")
+    world.offer("b", 5)
+    world.offer("a", 5, 5)
+    world.take()
+    world.max_robots = 1
+
+    world.now = 1.0
+    world.finish(world.under_way[0])
+    world.take()
+
+    assert world.log == ["G0:a/2", "G1:a/3"]
+
+
 def test_hosts_of_one_budget_stand_in_one_line() -> None:
     """Hosts that share a limit of one request take turns, too."""
     world = World(FakePoliteness(gap_s=0.0, is_grouped=True))

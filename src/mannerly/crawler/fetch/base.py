@@ -54,7 +54,13 @@ def never(_request: Request, _instant: Instant, _address: str) -> bool:
 
 
 class Fetcher(Protocol):
-    """Starts requests and returns the finished ones. One owner, one thread, one process."""
+    """Starts requests and returns the finished ones. One owner, one thread, one process.
+
+    Attributes:
+        idle_s: how long `wait` had nothing to do, in all.
+    """
+
+    idle_s: float
 
     @property
     def in_flight(self) -> int:

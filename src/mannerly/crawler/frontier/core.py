@@ -12,7 +12,12 @@
 
 **Fairness.** The heap is ordered by instant, then by arrival. A host that was served goes behind
 every host that is due at the same instant, whatever the length of its queue; hosts that share a
-budget (`group_by`) wait for it in one line.
+budget (`group_by`) wait for it in one line. What connections change about this is bounded.
+
+**Connections.** Opening one costs more than a page does, over TLS several times as much, and many
+idle ones cost memory. So a host without a gap whose connection is idle goes before all that are
+due, fifteen times in a row; then it waits in line once. A host with a request under way goes behind
+them, so that it gets a second connection if there is nothing else to do.
 
 **robots.txt goes first.** `take` shows every entry to a judge before it asks for a slot, so an
 entry that may not be fetched uses none. The judge changes nothing. If it returns `Unknown`, the
@@ -47,7 +52,7 @@ from mannerly.crawler.host.host import Place
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.host.inflight import InFlight
 from mannerly.crawler.model import GO, Drop, Judgement, Later, RobotsRequest, Unknown
-from mannerly.politeness.model import Grant, Reason, Refuse
+from mannerly.politeness.model import NEVER, Grant, Reason, Refuse
 from mannerly.politeness.retry import RetryQueue
 
 from .model import Dropped, FrontierSnapshot, Need, Taken
@@ -75,6 +80,8 @@ _BLIND_WAIT_S = 1.0
 _COUNT_READY_UP_TO = 10_000
 _RETRIES_LOOKED_AT = 1_000
 _MANY = 1 << 30
+# Requests of a host that go first in a row, as its connection is open; the next one waits in line.
+_IN_A_ROW = 16
 
 _UNSCHEDULED, _IDLE, _HEAP = Place.UNSCHEDULED, Place.IDLE, Place.HEAP
 _BUSY, _ASLEEP, _NEEDS_REFILL = Place.BUSY, Place.ASLEEP, Place.NEEDS_REFILL
@@ -163,7 +170,7 @@ class Frontier:
                 host = places.schedule(name)
             windows.add(host, entry)
             if host.place is _IDLE:
-                self._to_heap(host, now)
+                self._to_heap(host, _turn(host, now))
 
     def put_back(self, entry: Entry, due: Instant) -> None:
         """Hand out this entry again, from `due` on and ahead of its host's window."""
@@ -202,10 +209,11 @@ class Frontier:
             self._front(entry, now)
         tries = _TRIES_PER_TAKE
         while tries > 0 and len(starts) < room:
-            # A host in the robots line has had its turn already, so it goes first.
-            if places.robots_line and robots_room > 0:
-                host: Host | None = places.robots_line.popleft()
-            else:
+            host = places.heap.pop_due(NEVER)  # its connection is idle
+            # A host in the robots line has had its turn already, so it goes before the others.
+            if host is None and places.robots_line and robots_room > 0:
+                host = places.robots_line.popleft()
+            elif host is None:
                 host = places.heap.pop_due(now)
             if host is None:
                 break
@@ -228,15 +236,19 @@ class Frontier:
             self.wake(host, now=now)
         key = permit.host.key
         has_line = self._places.groups.has_line(key)
+        turn = _turn(host, now)
         # A host that is due already need not be moved to an earlier instant.
-        is_heaped = host.due is not None and host.due > now
+        is_heaped = host.due is not None and host.due > turn
         if not has_line and not is_heaped:
             return
         ready = self._politeness.ready_at(item.host, now=now)
+        due = turn if ready <= now else ready
         if has_line and (ready < inf or permit.host.in_flight == 0):
-            self._places.call(key, ready if ready - now <= _WORTH_A_REASON_S else now)
+            # Of a group another host may be called, whose connection is not idle.
+            next_due = due if key == host.name else ready
+            self._places.call(key, next_due if ready - now <= _WORTH_A_REASON_S else now)
         if is_heaped and ready < inf:
-            self._places.heap.put(host, ready)
+            self._places.heap.put(host, due)
 
     def committed(self, entries: Iterable[Entry]) -> None:
         """These have left the store's queue, so no refill can bring them again."""
@@ -265,7 +277,7 @@ class Frontier:
             self._places.withdraw(host, now)
         else:
             del self._places.need_refill[host]
-            self._to_heap(host, now)
+            self._to_heap(host, _turn(host, now))
 
     # ------------------------------------------------------------------ the operator
 
@@ -277,7 +289,7 @@ class Frontier:
         if host is None:  # nothing of it is queued
             return
         if host.place is _ASLEEP or host.place is _HEAP:
-            self._to_heap(host, now if at is None else at)
+            self._to_heap(host, _turn(host, now) if at is None else at)
         elif host.place is _BUSY:  # more requests may be under way now
             known = self._politeness.host(host.name)
             if known is not None:
@@ -464,3 +476,11 @@ class Frontier:
         self._windows.push_retry(host, entry)
         if host.place is _IDLE:
             self._to_heap(host, now)
+
+
+def _turn(host: Host, now: Instant) -> Instant:
+    """Return the instant at which a host that may be asked now is to be asked: see Connections."""
+    counts = host.counts
+    if counts is not None and host.under_way == 0 and counts.requests % _IN_A_ROW:
+        return NEVER
+    return now

@@ -229,7 +229,7 @@ class Engine:
                 except (LeaseLost, StoreAway) as error:
                     self._lose(flight.shard, error)
             self._account(flight, answer, is_again=is_again)
-        self._governor.turned(self._clock.now() - now.mono)
+        self._governor.turned(self._clock.now() - now.mono, self._wire.take_idle_s())
 
     def _decoded(self, answer: Fetched) -> Fetched:
         """Return an answer with its body decoded: one at a time, it may become a thousand of it."""
