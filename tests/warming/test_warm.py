@@ -138,8 +138,10 @@ def test_each_variant_is_warmed(tmp_path: Path) -> None:
 
 def test_too_many_errors_end_the_run(tmp_path: Path) -> None:
     """Exit code 1 with the reason, long before all pages were asked for."""
+    go_on = ("--host-failure-limit", "1000", "--breaker-open", "0.1", "--breaker-open-max", "0.1")
+    go_on += ("--strategy", "fixed", "--delay", "0.02")
     with SlowSite(pages=400, page_s=0.001, fails_from=42, workers=16) as site:
-        done = run_at(tmp_path, "warm", site.url, *FAST, "--host-failure-limit", "1000")
+        done = run_at(tmp_path, "warm", site.url, *FAST, *go_on)
         asked = len({each.path for each in site.log})
 
     assert done.returncode == 1

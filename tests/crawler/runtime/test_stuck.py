@@ -22,6 +22,7 @@ from mannerly.cli.endings import exit_code
 from mannerly.cli.summary import Ended, summary
 from mannerly.crawler.crawl import run_crawl as crawl
 from mannerly.crawler.page.long_work import BIG_BYTES
+from mannerly.crawler.runtime import helpers as run_helpers
 from mannerly.crawler.runtime import offload, run, supervised, supervisor
 from mannerly.crawler.runtime.ending import Ending
 from mannerly.crawler.web.words import many
@@ -205,6 +206,7 @@ def test_a_frozen_helper_is_replaced_and_its_page_read(
 ) -> None:
     """The page is given to another helper; not a link is lost."""
     monkeypatch.setattr(offload, "LONGEST_S", 6.0)
+    monkeypatch.setattr(run_helpers, "STARTING_S", 6.0)  # it may be frozen before it has started
     monkeypatch.setenv("PYTHONPATH", _with_patience(tmp_path, 6.0))
     frozen: list[int] = []
 
@@ -232,8 +234,8 @@ def _with_patience(directory: Path, longest_s: float) -> str:
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'mannerly.crawler.runtime.worker_process':\n"
-        "            from mannerly.crawler.runtime import offload\n"
-        f"            offload.LONGEST_S = {longest_s}\n"
+        "            from mannerly.crawler.runtime import helpers, offload\n"
+        f"            helpers.STARTING_S = offload.LONGEST_S = {longest_s}\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
     return str(directory / "site")
