@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mannerly.politeness import Grant, Reason, Response, Wait
+from mannerly.politeness import Grant
+from mannerly.simulation.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mannerly.politeness import Response, Wait
+    from mannerly.simulation.laws import Ticket
 
 MIN_DELAY_S = 0.02  # the tuning set's ceiling of 50/s
 START_DELAY_S = 0.5
@@ -20,41 +24,16 @@ MAX_DELAY_S = 60.0
 MAX_IN_FLIGHT = 8
 
 
-class Ticket:
-    """The permit of a rival's law; there is no breaker, hence no probes."""
-
-    is_probe = False
-
-    def __init__(self, host: Rival, in_flight: int) -> None:
-        self.host = host
-        self.in_flight = in_flight
-
-
-class Rival:
-    """A minimum delay and an in-flight cap; a law changes `delay_s` and `limit`."""
+class Rival(Law):
+    """A law with the figures that all rivals have in common."""
 
     def __init__(self) -> None:
-        self.delay_s = START_DELAY_S
-        self.limit: float = MAX_IN_FLIGHT
-        self.in_flight = 0
-        self.next_at = 0.0
+        super().__init__()
+        self.delay_s, self.least_delay_s = START_DELAY_S, MIN_DELAY_S
+        self.limit = MAX_IN_FLIGHT
 
-    def reserve(self, host: str, *, now: float) -> Grant | Wait:  # noqa: ARG002 - one host
-        if self.in_flight >= int(self.limit):
-            return Wait(None, Reason.IN_FLIGHT)
-        ready_at = self.ready_at(now)
-        if now < ready_at:
-            return Wait(ready_at, Reason.PACE)
-        self.in_flight += 1
-        self.next_at = now + max(MIN_DELAY_S, self.delay_s)
-        return Grant(Ticket(self, self.in_flight))
-
-    def report(self, permit: Ticket, response: Response, *, now: float) -> None:
+    def learn(self, permit: Ticket, response: Response, now: float) -> None:
         self.law(permit, response, now)
-        self.in_flight -= 1
-
-    def ready_at(self, now: float) -> float:  # noqa: ARG002 - a law may refill by it
-        return self.next_at
 
     def law(self, permit: Ticket, response: Response, now: float) -> None:
         raise NotImplementedError

@@ -126,3 +126,89 @@ def test_version_is_printed() -> None:
 
     assert outcome.exit_code == 0
     assert outcome.stdout.startswith("mannerly ")
+
+
+SUITE = """
+from mannerly.simulation.laws import Law
+
+
+class Halving(Law):
+    def learn(self, permit, response, now):
+        self.delay_s *= 2.0 if response.status == 429 else 0.99
+
+
+class Doorman:
+    def __init__(self):
+        self.next_at = 0.0
+
+    def request(self, now, in_flight):
+        if now < self.next_at:
+            return 429, 0.02, {}
+        self.next_at = now + 0.25
+        return 200, 0.1, {}
+
+    def allowed(self, start, end):
+        return 4 * (end - start)
+
+
+def no_law():
+    return 1
+
+
+SERVERS = {"a bucket": "bucket:3:3", "slowly": ("bucket:4:4", 60.0, {"max_rate": 2.0})}
+DOORS = {"a door": Doorman}
+WRONG = {"a number": 7}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    file = tmp_path / "my_suite.py"
+    file.write_text(SUITE)
+    return file
+
+
+def test_a_suite_shows_where_laws_stand(suite: Path) -> None:
+    """A row for each server, a column for our strategy and for a law of a user's own."""
+    outcome = simulate("--suite", "moving", "--seeds", "1", "--law", f"{suite}:Halving")
+
+    assert outcome.exit_code == 0
+    assert "learned" in outcome.stdout
+    assert "Halving" in outcome.stdout
+    assert "falls to 1.5/s" in outcome.stdout
+    assert "worst limit used" in outcome.stdout
+
+
+def test_servers_of_a_file_have_their_own_time_and_settings(suite: Path) -> None:
+    """A ceiling of 2/s uses half of a limit of 4/s; classes are servers, too."""
+    named = json.loads(invoke("simulate", "--suite", str(suite), "--seeds", "2", "--json").stdout)
+    doors = json.loads(simulate("--suite", f"{suite}:DOORS", "--seeds", "1", "--json").stdout)
+
+    servers = named["learned"]["servers"]
+    assert 0.45 <= servers["slowly"]["limit_used"] <= 0.55
+    assert servers["a bucket"]["limit_used"] > 0.8
+    assert named["learned"]["worst_limit_used"] == servers["slowly"]["limit_used"]
+    assert named["learned"]["mean"]["broken"] == 0
+    assert doors["learned"]["servers"].keys() == {"a door"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--suite", "none"], "usual, moving, or FILE.py"),
+        (["--suite", "nowhere.py"], "no file nowhere.py"),
+        (["--suite", "{file}:NOTHING"], "no dict NOTHING"),
+        (["--suite", "{file}:WRONG"], "neither a spec"),
+        (["--suite", "usual", "--law", "x"], "not FILE.py:NAME"),
+        (["--suite", "usual", "--law", "{file}:Missing"], "no class or function Missing"),
+        (["--suite", "usual", "--law", "{file}:no_law"], "reserve and report"),
+        (["--law", "{file}:Halving"], "add --suite"),
+        (["--suite", "usual", "--plot", "x.svg"], "leave out --suite"),
+    ],
+)
+def test_mistakes_in_suites_and_laws_are_named(suite: Path, words: list[str], problem: str) -> None:
+    """Each says what to write."""
+    outcome = simulate(*(word.format(file=suite) for word in words))
+
+    assert outcome.exit_code == 2
+    assert problem in outcome.stderr

@@ -20,9 +20,11 @@ from .terminal import fail, safe_term, show
 
 if TYPE_CHECKING:
     from mannerly.simulation import Result
+    from mannerly.simulation.suites import Law, Standing
 
 
 _DEFAULTS = Settings()
+DEFAULT_S = 900.0
 
 
 def _setting(name: str) -> Option:
@@ -46,7 +48,7 @@ def simulate(
     strategy: Annotated[str, _setting("strategy")] = _DEFAULTS.strategy,
     seconds: Annotated[
         float, declaration("Duration in virtual seconds.", low=1, high=604_800, metavar="S")
-    ] = 900.0,
+    ] = DEFAULT_S,
     seed: Annotated[
         int,
         declaration("Random seed: the same one repeats a run exactly.", low=0, metavar="N"),
@@ -55,6 +57,30 @@ def simulate(
     start_delay: Annotated[float, _setting("start_delay_s")] = _DEFAULTS.start_delay_s,
     max_concurrency: Annotated[int, _setting("max_concurrency")] = _DEFAULTS.max_concurrency,
     compare: Annotated[bool, declaration("Run all strategies and print one table.")] = False,
+    suite: Annotated[
+        str | None,
+        declaration(
+            "Run a suite of servers and print one table: usual, moving, or FILE.py with a dict "
+            "SERVERS of your own (FILE.py:NAME for another dict).",
+            metavar="NAME",
+            is_order=True,
+            project_use=ProjectUse.NONE,  # it may name code
+        ),
+    ] = None,
+    law: Annotated[
+        str | None,
+        declaration(
+            "With --suite: run a control law of your own beside the strategy, FILE.py:NAME. It is "
+            "called with the settings, and has the methods reserve and report.",
+            metavar="FILE.py:NAME",
+            is_order=True,
+            project_use=ProjectUse.NONE,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        declaration("With --suite: runs of each server, with this many seeds.", low=1, high=1000),
+    ] = 3,
     json: Annotated[bool, declaration("Print JSON.")] = False,
     plot: Annotated[
         Path | None, declaration("Also draw the run as an SVG file.", metavar="FILE", is_order=True)
@@ -75,6 +101,14 @@ def simulate(
         )
     except SettingsError as error:
         fail(str(error))
+    if law and not suite:
+        fail("--law runs on a suite: add --suite usual")
+    if suite:
+        if plot:
+            fail("--plot draws one run: leave out --suite")
+        bench = SuitePlan(suite, law, range(seed, seed + seeds), _given_seconds(seconds))
+        _stand(bench, settings, compare=compare, json=json)
+        return
     if compare:
         if plot:
             fail("--plot draws one run: leave out --compare")
@@ -104,6 +138,88 @@ class SimulationPlan(NamedTuple):
         """Return the figures of a result with the server, the strategy and the seed."""
         about = {"server": self.server, "strategy": strategy, "seed": self.seed}
         return {**about, **result.to_dict()}
+
+
+class SuitePlan(NamedTuple):
+    """A run of a suite: its name, a law beside the strategies, seeds, seconds if they are set."""
+
+    suite: str
+    law: str | None
+    seeds: range
+    seconds: float | None
+
+
+def _given_seconds(seconds: float) -> float | None:
+    """Return the seconds of each run; None for the default, where a server may have its own."""
+    return None if seconds == DEFAULT_S else seconds
+
+
+def _stand(plan: SuitePlan, settings: Settings, *, compare: bool, json: bool) -> None:
+    import sys
+
+    from mannerly.politeness.settings import STRATEGIES
+    from mannerly.simulation import SpecError
+    from mannerly.simulation.suites import SuiteError, law_named, ours, overall, stand, suite_named
+
+    sys.path.append("")
+    names = STRATEGIES if compare else (settings.strategy,)
+    try:
+        servers = suite_named(plan.suite)
+        laws: dict[str, tuple[Law, Settings]] = {
+            name: (ours, replace(settings, strategy=name)) for name in names
+        }
+        if plan.law is not None:
+            laws[plan.law.rpartition(":")[2]] = (law_named(plan.law), settings)
+        found = {
+            name: {
+                label: stand(server, law, own, plan.seeds, plan.seconds)
+                for label, server in servers.items()
+            }
+            for name, (law, own) in laws.items()
+        }
+    except (SuiteError, SpecError) as error:
+        fail(str(error))
+    totals = {name: overall(list(rows.values())) for name, rows in found.items()}
+    if json:
+        _print_json(
+            {
+                name: {
+                    "servers": {label: _plain(row) for label, row in rows.items()},
+                    "mean": _plain(totals[name][0]),
+                    "worst_limit_used": _plain_number(totals[name][1]),
+                }
+                for name, rows in found.items()
+            }
+        )
+        return
+    show(f"suite {safe_term(plan.suite)}, seeds {plan.seeds[0]} to {plan.seeds[-1]}\n")
+    width = max(len("worst limit used"), *map(len, servers)) + 2
+    click.echo(" " * width + "".join(f"{safe_term(name):>24}" for name in found))
+    click.echo(" " * width + f"{'limit used, refused':>24}" * len(found))
+    for label in servers:
+        row = [_cell(rows[label]) for rows in found.values()]
+        click.echo(f"{safe_term(label):{width}}" + "".join(f"{cell:>24}" for cell in row))
+    lines = {
+        "mean": [_cell(mean) for mean, _ in totals.values()],
+        "worst limit used": [_number(worst, ".3f") for _, worst in totals.values()],
+        "regret": [_number(mean.regret, ".3f") for mean, _ in totals.values()],
+        "rules broken": [str(mean.broken) for mean, _ in totals.values()],
+    }
+    click.echo()
+    for label, cells in lines.items():
+        click.echo(f"{label:{width}}" + "".join(f"{cell:>24}" for cell in cells))
+
+
+def _cell(row: Standing) -> str:
+    return f"{_number(row.limit_used, '.3f')} {_number(100 * row.refused, '8.2f', ' %')}"
+
+
+def _plain(row: Standing) -> dict[str, object]:
+    return {name: _plain_number(value) for name, value in row._asdict().items()}
+
+
+def _plain_number(value: float) -> float | None:
+    return None if isnan(value) or isinf(value) else value
 
 
 def _run(plan: SimulationPlan, settings: Settings) -> Result:
@@ -159,19 +275,15 @@ def _show(title: str, result: Result, settings: Settings) -> None:
 
 def _figures(result: Result) -> list[tuple[str, str]]:
     """Return the most important figures, with their names."""
-    broken = (
-        result.gap_violations
-        + result.retry_after_violations
-        + result.half_open_violations
-        + result.in_flight_violations
-    )
+    from mannerly.simulation.suites import broken
+
     return [
         ("limit used", _number(result.steady_util, ".3f")),
         ("refused", _number(100 * result.steady_rejected, ".2f", " %")),
         ("regret", _number(result.regret, ".3f")),
         ("85 % after", _number(result.convergence_s, ".0f", " s")),
         ("p95 latency", _number(result.p95_latency_s, ".2f", " s")),
-        ("rules broken", str(broken)),
+        ("rules broken", str(broken(result))),
     ]
 
 

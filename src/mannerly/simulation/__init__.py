@@ -8,6 +8,8 @@ servers         models of servers with a hidden limit
 outages         random errors and outages in front of any server
 spec            short names for both, such as `bucket:5:10+noise=0.01`
 run             one host in virtual time: core against server
+suites          many servers, one law or several: where does each stand?
+laws            the beginning of a control law of your own
 audit           counts broken promises during a run
 result          the figures of a run
 chart, svg      the run as a picture, in the terminal or as SVG
