@@ -6,7 +6,8 @@
 wire        HTTP beside HTTPS with kept-alive connections, HTTPS with a new connection for every
             page, and HTTP/2
 processes   two processes beside one, the server on the same two cores
-hosts       5,000 hosts of 3 pages beside 200 of 60
+hosts       5,000 hosts of 6 pages beside 200 of 150
+hosts-tls   the same over TLS, where each host has a certificate of its own
 manners     pace, breaker and robots.txt on beside off
 store       the durable store beside dictionaries
 kept        links and metadata kept (--links), and the text of every page digested, beside neither
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
 ROUNDS = 3
 PLAIN = WebSpec()
 SECURE = WebSpec(scheme="https", port=18443)
-CROWD = WebSpec(hosts=5000, pages=3)
+# The same number of pages on few hosts and on many.
+FEW, CROWD = WebSpec(pages=150), WebSpec(hosts=5000, pages=6)
+SECURE_FEW = WebSpec(pages=150, scheme="https", port=18443)
+SECURE_CROWD = WebSpec(hosts=5000, pages=6, scheme="https", port=18443)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,11 @@ COMPARISONS: dict[str, tuple[Variant, ...]] = {
         Variant(name="one process", shares_cores=True),
         Variant(name="two processes", shares_cores=True, processes=2),
     ),
-    "hosts": (Variant(name="200 hosts"), Variant(name="5,000 hosts", spec=CROWD)),
+    "hosts": (Variant(name="200 hosts", spec=FEW), Variant(name="5,000 hosts", spec=CROWD)),
+    "hosts-tls": (
+        Variant(name="200 hosts, TLS", spec=SECURE_FEW),
+        Variant(name="5,000 hosts, TLS", spec=SECURE_CROWD),
+    ),
     "manners": (Variant(name="impolite", kind="impolite"), Variant(name="polite", kind="usual")),
     "store": (Variant(name="in memory", kind="memory"), Variant(name="durable", kind="usual")),
     "kept": (

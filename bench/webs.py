@@ -1,14 +1,14 @@
 """Compare crawlers on webs that are written in different manners: CPU time a page.
 
-    python -m bench webs                           four generated webs and small hosts over TLS
+    python -m bench webs                           four generated webs and small hosts
     python -m bench webs --only articles --rounds 3 --hosts 40
     python -m bench webs --web /usr/share/doc/python3.11/html    a real manual, too
 
     pages, articles, forum, shop     generated (`bench/web/manners.py`)
     manual                           a directory of the user's, served on several hosts
-    hosts                            many small hosts over TLS, six pages each. All have an
-                                     authority that the crawlers are pointed to; names are
-                                     loopback addresses, so nobody resolves any
+    hosts, hosts-tls                 5,000 small hosts of six pages. Over TLS each has a certificate
+                                     of one authority that all crawlers are pointed to; hosts are
+                                     loopback addresses, so nobody resolves a name
 
 Each is crawled with and without gzip by mannerly with all its defaults on, a crawler in Go
 (net/http and goquery; skipped where Debian's golang and golang-github-puerkitobio-goquery-dev are
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROUNDS = 5
-HOSTS, SMALL_HOSTS, MANUAL_HOSTS = 200, 1000, 4
+HOSTS, SMALL_HOSTS, MANUAL_HOSTS = 200, 5000, 4
+SMALL = ("hosts", "hosts-tls")
 PORT, TLS_PORT = 18085, 18445
 OURS = "mannerly"
 CRAWLERS = (OURS, GO, "scrapy-bare", "crawlee-bare")
@@ -66,11 +67,13 @@ def webs(
     if manual is not None and "manual" in names:
         spec = WebSpec(hosts=MANUAL_HOSTS, port=PORT, directory=str(manual))
         yield Web("manual", spec, crawlers)
+    small = hosts * SMALL_HOSTS // HOSTS
     if "hosts" in names:
-        small = hosts * SMALL_HOSTS // HOSTS
+        yield Web("hosts", WebSpec(hosts=small, pages=6, port=PORT), crawlers)
+    if "hosts-tls" in names:
         spec = WebSpec(hosts=small, pages=6, scheme="https", port=TLS_PORT)
         verifying = [name for name in crawlers if not name.startswith("crawlee")]
-        yield Web("hosts", spec, verifying)
+        yield Web("hosts-tls", spec, verifying)
 
 
 def race(web: Web, rounds: int, *, compressed: bool) -> dict[str, list[Crawl]]:
@@ -124,7 +127,7 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, dict[str, float]]]:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--hosts", type=int, default=HOSTS)
     parser.add_argument("--web", type=Path, metavar="DIR", help="a directory with an index.html")
-    parser.add_argument("--only", choices=(*MANNERS, "manual", "hosts"), action="append")
+    parser.add_argument("--only", choices=(*MANNERS, "manual", *SMALL), action="append")
     parser.add_argument("--crawler", choices=CRAWLERS, action="append")
     parser.add_argument("--gzip", choices=("on", "off"), help="both unless one is given")
     given = parser.parse_args(list(options))
@@ -135,7 +138,7 @@ def run(options: Sequence[str] = ()) -> dict[str, dict[str, dict[str, float]]]:
     for name in crawlers:
         if name in PEERS:
             environment_of(PEERS[name])
-    names = given.only or (*MANNERS, "manual", "hosts")
+    names = given.only or (*MANNERS, "manual", *SMALL)
     figures = {}
     for web in webs(names, given.hosts, given.web, crawlers):
         for gzip in ("off", "on"):

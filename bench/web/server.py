@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .spec import WebSpec
 
-START_S = 10.0
+START_S = 30.0  # five thousand certificates are read
 KEEP_ALIVE_S = 75
 
 NGINX = """
@@ -45,7 +45,7 @@ error_log stderr crit;
 worker_processes {workers};
 worker_cpu_affinity {cores};
 worker_rlimit_nofile 16384;
-events {{ worker_connections 8192; multi_accept on; }}
+events {{ worker_connections 16384; multi_accept on; }}
 http {{
   types {{ text/html html; text/plain txt; }}
   charset utf-8;
