@@ -81,7 +81,8 @@ class Payload(
         references: places of headers, and behind these of fields, whose value names a secret.
         label: which code gets the answer.
         json: data for that code.
-        session: the cookies that go with it.
+        session: a name that goes with the request and its redirects; the fetcher keeps no cookies
+            by it.
         again: distinguishes a request that is asked again on purpose from those before.
     """
 
