@@ -181,7 +181,7 @@ class Engine:
             now = self._now()
         if self._may_start:
             self._start(now)
-        self._receive(self._wait_s(now, longest_s))
+        self._receive(self.due_in_s(longest_s, now))
         if self._offload is not None:
             self._collect(self._offload)
         if self._delivery is not None:
@@ -197,10 +197,6 @@ class Engine:
             self._schedule.wait_for_room(error, self._clock.now())
         if self.shards.unwritten:
             self._memory.held += self.shards.unwritten.growth()
-
-    def due_in_s(self, longest_s: float) -> float:
-        """Return after how many seconds `turn` has something to do, without an answer before."""
-        return self._wait_s(self._now(), longest_s)
 
     def _receive(self, timeout_s: float) -> None:
         """Serve the sockets; do not wait if answers have arrived: they may forbid what is due."""
@@ -383,8 +379,9 @@ class Engine:
                 self._give_back(flight)
                 self._lose(flight.shard, error)
 
-    def _wait_s(self, now: Now, longest_s: float) -> float:
+    def due_in_s(self, longest_s: float, now: Now | None = None) -> float:
         """Return how long to wait on the sockets: until the next host, tick or commit is due."""
+        now = now or self._now()
         if self.away is not None:
             return longest_s  # nothing is started or written until the store is back
         mono = now.mono
