@@ -82,9 +82,9 @@ def with_newlines(text: str) -> str:
 
 def with_ampersands(value: str) -> str | None:
     """Return a value with `&amp;` resolved; None if it has other references."""
-    found = value.replace("&amp;", "&")
-    is_only = len(value) - len(found) == len("amp;") * value.count("&")
-    return found if is_only or _REFERENCE_IN_VALUE.search(value) is None else None
+    parts = value.split("&amp;")
+    is_only = "&" not in "".join(parts)  # a search in memory: counting looks at each character
+    return "&".join(parts) if is_only or _REFERENCE_IN_VALUE.search(value) is None else None
 
 
 def resolved(value: str) -> str:
