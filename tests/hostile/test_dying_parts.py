@@ -36,7 +36,7 @@ pytestmark = pytest.mark.processes
 
 AT_ONCE_S = 1.0
 UNFELT_S = 30.0  # then a process had enough of what was taken from it
-NAMED_S = 2 * STARTING_S  # one that is frozen while it starts is missed after `STARTING_S`
+NAMED_S = 2 * STARTING_S  # a helper may be frozen while it starts
 LONG_S = 600.0  # for a whole crawl on a busy machine
 PAGE_WORDS = 50_000  # five bytes each
 QUICK = ("kill worker", "kill helper", "descriptors of worker", "memory of helper")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from tests.harness.waiting import eventually
 
 from mannerly.crawler.page.html import parse_page
 from mannerly.crawler.page.parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
-from mannerly.crawler.runtime.helpers import STARTS
+from mannerly.crawler.runtime.helpers import SILENT_S, STARTING_S, STARTS, Role
 from mannerly.crawler.runtime.offload import Offload
 
 if TYPE_CHECKING:
@@ -68,6 +69,24 @@ def test_work_and_results_may_be_larger_than_any_buffer(offload: Offload[str]) -
 
     assert collected(offload, 1) == {"big": b"yz" * 10_000_000}
     assert given_s < 5.0
+
+
+def test_a_helper_that_does_not_start_is_named() -> None:
+    """As soon as one that works on a page for too long, and with the time it is given."""
+    slow = Role("extract helper", 1, None, 1.0, prepare=partial(time.sleep, 600), is_users=True)
+    offload: Offload[str] = Offload(1, code=slow)
+    offload.run("page", partial(int, 1), 1, "http://a.example/")
+
+    eventually(lambda: offload.trouble(time.monotonic() + SILENT_S))
+    soon = offload.trouble(time.monotonic() - SILENT_S)
+    later = offload.trouble(time.monotonic() + SILENT_S) or ""
+    offload.close()
+
+    assert soon is None
+    assert re.fullmatch(
+        rf"extract helper \d+ has been starting for \d+ s; after {STARTING_S:.0f} s it is replaced",
+        later,
+    )
 
 
 def test_work_that_fails_comes_back_as_a_failure(offload: Offload[str]) -> None:

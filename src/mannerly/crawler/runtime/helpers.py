@@ -81,11 +81,11 @@ class _Helper:
     child: Child
     role: Role
     until: float
+    begun: float  # its start; then when it got its first piece, or the one that it works on
     pieces: deque[Piece] = field(default_factory=deque)
     size: int = 0  # bytes of their pages
     is_ready: bool = False  # it has told that it waits for work
     is_quick: bool = False  # its last piece took less than `QUICK_S`
-    begun: float = 0.0  # when it got its first piece, or the one that it works on
     events: int = selectors.EVENT_READ  # that are waited for
 
     def has_room(self) -> bool:
@@ -145,12 +145,16 @@ class HelperThread:
     def trouble(self, now: float) -> str | None:
         """Return what the operator should know. Any thread may call this: it only reads."""
         for helper in list(self._helpers):
-            role, took_s = helper.role, now - helper.begun
-            if helper.is_ready and took_s >= SILENT_S and (pieces := list(helper.pieces)):
-                what = pieces[0].page or "one page"
+            took_s = now - helper.begun
+            if took_s >= SILENT_S and (pieces := list(helper.pieces)):
+                does = (
+                    f"worked on {pieces[0].page or 'one page'}"
+                    if helper.is_ready
+                    else "been starting"
+                )
                 return (
-                    f"{role.name} {helper.child.pid} has worked on {what} for {took_s:.0f} s; "
-                    f"after {role.longest_s:.0f} s it is replaced"
+                    f"{helper.role.name} {helper.child.pid} has {does} for {took_s:.0f} s; "
+                    f"after {helper.until - helper.begun:.0f} s it is replaced"
                 )
         return self._death if now < self._named_until else None
 
@@ -299,8 +303,8 @@ class HelperThread:
         from .child import Child  # see `_send`
 
         order = Order(role.memory, role.longest_s, role.prepare, role.is_users)
-        until = time.monotonic() + max(STARTING_S, role.longest_s)
-        helper = _Helper(Child(HELPER, order), role, until)
+        now = time.monotonic()
+        helper = _Helper(Child(HELPER, order), role, now + max(STARTING_S, role.longest_s), now)
         self._no_start = None
         self._helpers.append(helper)
         self._selector.register(helper.child.channel, selectors.EVENT_READ, helper)
