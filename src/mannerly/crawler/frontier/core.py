@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 # forbidden URLs cannot stop the loop. What is left over is due at once.
 _TRIES_PER_TAKE = 4096
 _TRIES_PER_TURN = 128
-_REFILLS_PER_TAKE = 256
+_REFILLS_PER_TAKE = 64  # more would keep the first request of a resumed crawl waiting
 # A longer wait is asked for, not computed, because the answer says what it is for.
 _WORTH_A_REASON_S = 5.0
 # A host that waits for a report although nothing is under way: ask again after this long.
