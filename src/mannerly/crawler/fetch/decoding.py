@@ -1,6 +1,6 @@
 """Decode bodies as they were received: gzip, deflate, br and zstd, nested or not.
 
-curl could do it, with zlib. ISA-L takes two fifths of that time, which is a sixth of all that a
+curl could do it, with zlib. ISA-L takes two fifths of that time, which saves a sixth of all that a
 compressed page costs, and a stream that ends early is noticed here (docs/adr/0091). Bodies are
 decoded one at a time: the result is cut at `max_bytes`, whatever a bomb would become, and no more
 encodings are undone than an honest server nests.
