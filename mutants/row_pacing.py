@@ -398,9 +398,9 @@ PACING = (
         "learn nothing from a rate that was proved",
         "B13",
         "politeness/pace/estimate.py",
-        "        self.known, self.limit = self.limit, probe.rate\n",
-        "        self.known = self.limit\n",
-        (f"{_LEARNED}cruise_probes_after_a_hold_and_a_proof_raises_the_limit",),
+        "        self.limit = max(old, min(sure, most))\n",
+        "        self.limit = old\n",
+        (f"{_LEARNED}cruise_probes_after_a_hold_and_a_probe_goes_up_until_it_is_refused",),
         ("B13",),
     ),
 )

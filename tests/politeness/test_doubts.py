@@ -234,7 +234,7 @@ def test_a_page_and_its_version_for_printers_are_pages() -> None:
 
 
 def test_a_site_that_answers_every_further_url_with_one_page_is_waited_for_once() -> None:
-    """As sites do that are one program: half a minute, then each page is asked for once."""
+    """As sites do that are one program: a minute, then each page is asked for once."""
     client = Client()
     for number in range(20):
         client.ask(f"/{number}")
@@ -242,9 +242,9 @@ def test_a_site_that_answers_every_further_url_with_one_page_is_waited_for_once(
 
     outcomes = [client.ask(f"/app/{number}", body="one for all") for number in range(200)]
 
-    assert outcomes.count(Outcome.UNDECIDED) <= 6
+    assert outcomes.count(Outcome.UNDECIDED) <= 7
     assert outcomes[-100:] == [Outcome.OK] * 100
-    assert client.now - before < 31.0 + 200 * 1.5
+    assert client.now - before < 63.0 + 200 * 1.5
 
 
 def test_one_page_asked_for_again_and_again_is_a_page() -> None:

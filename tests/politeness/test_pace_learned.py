@@ -5,6 +5,9 @@ How well it does on servers is in tests/simulation/test_promises.py; here is why
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
 from mannerly.politeness import Outcome, Settings
@@ -159,7 +162,7 @@ def test_refusal_recovers_with_one_trial_at_a_time() -> None:
 
 
 def test_trials_double_their_distance() -> None:
-    """1, 2, 4, 8 … s, at most the longest delay."""
+    """1, 2, 4, 8 … s without an end: a ban may begin anew with each trial."""
     bench = Bench()
     bench.send(times=30)
 
@@ -169,7 +172,7 @@ def test_trials_double_their_distance() -> None:
         assert effect is not None
         waits_s.append(effect.block_s)
 
-    assert waits_s == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert waits_s == pytest.approx([1, 2, 4, 8, 16, 32, 64, 128, 256], rel=0.2)
 
 
 def test_failed_trial_is_a_refused_one() -> None:
@@ -234,29 +237,50 @@ def test_limit_is_measured_below_what_was_refused() -> None:
 # ---------------------------------------------------------------------- cruise and probe
 
 
-def test_cruise_probes_after_a_hold_and_a_proof_raises_the_limit() -> None:
-    """Fifteen quiet seconds, then a higher rate; overspending without a refusal proves it."""
+def test_cruise_probes_after_a_hold_and_a_probe_goes_up_until_it_is_refused() -> None:
+    """Fifteen quiet seconds, then larger and larger steps; what was accepted is the new limit."""
     bench = Bench().identified()
     cruising = bench.pace.rate
 
     bench.until("probe")
-    probing = bench.pace.rate
-    bench.send(times=200)
+    rates = [bench.pace.rate]
+    while bench.pace.rate < 2.5 * cruising:
+        bench.send()
+        if bench.pace.rate != rates[-1]:
+            rates.append(bench.pace.rate)
+    bench.send(THROTTLE)
+    bench.send()
 
-    assert probing > cruising
-    assert 1.0 / bench.pace.lesson().delay_s >= 0.999 * probing
-    assert PaceChange.SPED_UP in bench.notes[-3:]
+    growth = [after / before for before, after in pairwise(rates)]
+    assert rates[0] > cruising
+    assert growth == sorted(growth)
+    assert growth[0] == pytest.approx(1.08)
+    assert 1.0 / bench.pace.lesson().delay_s > 1.5 * cruising
+    assert bench.pace.phase == "cruise"
+
+
+def test_probe_at_the_ceiling_is_proved_by_what_it_overspent() -> None:
+    """There is nothing above it to refuse the probe."""
+    bench = Bench(replace(SETTINGS, max_rate=12.0)).identified()
+
+    bench.until("probe")
+    bench.until("cruise")
+
+    assert bench.pace.rate == pytest.approx(12.0)
+    assert bench.notes[-1] is PaceChange.SPED_UP
 
 
 def test_refused_probe_returns_to_what_was_proved() -> None:
     """The limit does not fall below the proved one, and the next probe comes later."""
     bench = Bench().identified()
-    bench.send(times=300)
-    bench.until("cruise")
+    bench.until("probe")
+    bench.send(times=60)
+    bench.send(THROTTLE)
+    bench.send()
     bench.until("probe")
     limit = 1.0 / bench.pace.lesson().delay_s
 
-    bench.send(times=3)
+    bench.send(times=20)
     bench.send(THROTTLE)
     bench.send()
     began = bench.now

@@ -209,10 +209,8 @@ class HostAnswers(HostGate):
         effect = strategy.on_sample(sample, stats)
         if effect is not None:
             self._apply_effect(effect, retry_s, now)
-        if outcome is THROTTLE:
-            self._reschedule()
-            wait_s = max(self._gap_s, self.not_before - now)
-            shared.emit(events.Throttled(self.key, now, response.status, retry_s, wait_s))
+        if outcome is not OK:
+            self._report_bad_answer(outcome, response, retry_s, effect, now)
         if strategy.concurrency != concurrency:
             shared.emit(events.ConcurrencyChanged(self.key, now, strategy.concurrency, concurrency))
         if shared.has_size_or_duration_limits or self.requested.quota is not None:
@@ -225,6 +223,26 @@ class HostAnswers(HostGate):
         ):
             return  # neither delay nor limit can have changed
         self._reschedule()
+
+    def _report_bad_answer(
+        self,
+        outcome: Outcome,
+        response: Response,
+        retry_s: float | None,
+        effect: Effect | None,
+        now: Instant,
+    ) -> None:
+        """Report a refusal, and a host that makes no progress until it is asked again."""
+        if outcome is NEUTRAL:
+            return
+        shared, health = self._shared, self._ensure_health()
+        asked_at = now + (effect.block_s if effect is not None else 0.0)
+        if health.is_newly_stalled(self._gap_s, asked_at, shared.settings):
+            shared.emit(events.Stalled(self.key, now, health.throttle_streak))
+        if outcome is THROTTLE:
+            self._reschedule()
+            wait_s = max(self._gap_s, self.not_before - now)
+            shared.emit(events.Throttled(self.key, now, response.status, retry_s, wait_s))
 
     def _apply_effect(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
         """Turn the effect of a sample into a pause and an event."""
@@ -273,8 +291,6 @@ class HostAnswers(HostGate):
         if outcome is NEUTRAL:
             return
         health.note_bad(response, retry_s, now)
-        if health.is_newly_stalled(self._gap_s, now, self._shared.settings):
-            self._shared.emit(events.Stalled(self.key, now, health.throttle_streak))
         bad_s = now - health.bad_since
         if bad_s >= self._shared.settings.give_up_after_s:
             self.give_up(f"no success for {bad_s:.0f} s, latest: {health.latest}", now)

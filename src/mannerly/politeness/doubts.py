@@ -41,7 +41,7 @@ SURE = -3  # three pages that stayed refused while others were given
 RUN = 2  # different pages in a row: at 10 % forbidden pages a chance of 1 %
 UNLIKELY, UNLIKELY_BODY = 1e-3, 1e-6  # of a run on a host with forbidden pages, and of a known body
 PATIENCE_S, PATIENCE_BODY_S, PATIENCE_NEW_S = 63.0, 15.0, 7.0  # 6, 4 and 3 trials without success
-PATIENCE_GIVEN_S = 31.0  # 5 trials, for pages with one body: a site may have such pages
+PATIENCE_GIVEN_S = 63.0  # 6 trials, for pages with one body: a site may have such pages
 PATIENCE_PROVED_S = 600.0  # on a host that is known to refuse so
 NEW = 20  # successes after which a host is not new any more
 SOON, QUIET = 20, 40  # successes: slowing down has not helped, has helped
@@ -88,6 +88,7 @@ class Doubts:
         "_recent",
         "_run",
         "_run_at",
+        "_run_body",
         "_trials",
         "_waiting",
         "before",
@@ -105,6 +106,7 @@ class Doubts:
         self._guesses = 0
         self._run = 0  # different pages since the latest success
         self._run_at: Instant = NEVER
+        self._run_body: Hashable = None  # the body that all its pages had, with status 200
         self._trials = 0
         self._is_patience_over = False
         self.hold_until: Instant = NEVER  # only single trials go, from then on; NEVER: no hold
@@ -137,6 +139,7 @@ class Doubts:
                 self._run_at, self._quiet_before, self._quiet = now, self._quiet, 0
                 self._run = is_given  # the page before it had the same body
             self._run += 1
+            self._run_body = body if is_given else None
         known = 0 if body is None else self._bodies.get(body, 0)
         if is_given and known < 0:  # a page that is the same for several URLs
             self._waiting.pop(page, None)
@@ -264,6 +267,8 @@ class Doubts:
         elif self._trials > 1 and self._run > RUN and not self._is_patience_over:
             decision = PACE
             self._leaning = min(PROOF, max(1, self._leaning + 1))
+            if self._run_body is not None:
+                self._learn_body(self._run_body, PROOF)
         elif self._run and page is None and self._leaning > 0:
             decision = self._judge_guess()
         elif not self._run and self.held and not self._waiting:

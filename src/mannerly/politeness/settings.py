@@ -158,7 +158,10 @@ class Settings:
         low=0,
     )
     max_delay_s: float = _option(
-        60.0, "Longest delay or pause that a strategy sets by itself.", "requirement", above=0
+        60.0,
+        "Longest delay that a strategy sets by itself; `learned` pauses longer after refusals.",
+        "requirement",
+        above=0,
     )
     max_rate: float | Literal["unlimited"] = _option(
         8.0,

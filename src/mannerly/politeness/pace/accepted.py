@@ -1,27 +1,34 @@
-"""Count the requests that a host has accepted: they measure its limit.
+"""Count the requests that a host has accepted, and remember when: they measure its limit.
 
-Between two moments in the same state (a bucket just emptied, a window just opened) a server with
-the limit r has accepted r·Δt requests, whatever was sent in between; sending too fast does not
-distort this. So it is enough to keep a running count, two checkpoints for the recent rate (over
-the last 20 to 40 accepted requests, in O(1) memory), and, until the first refusal, the count at
-every step of the climb.
+        N(t)                      Between two moments in the same state (a bucket just emptied, a
+          │            ╭──•       window just opened) a server with the limit r has accepted r·Δt
+          │      •─────╯ ramp     requests, whatever was sent in between; sending too fast does not
+          │   ╭──╯ pause          distort this. So it is enough to keep a running count, and marks
+          │ •─╯                   (t, N): every 20 requests, at each change of the rate, and before
+          └───────────── t        and after each pause. Between two marks N is a line. They
+                                  have ages, in seconds since the first request.
 
-The climb gives an estimate at the first refusal. For every step taken as the start,
-accepted/elapsed (including the pause after the refusal) is an average that the server allowed; the
-largest of them is the estimate. Short pauses favour the last steps (a bucket), long ones the first
-(a quota per minute), without a threshold between the two.
+The first estimate comes from the climb. For every step taken as the start, accepted/elapsed
+(including the pause after the refusal) is an average that the server allowed; the largest of them
+is the estimate. Short pauses favour the last steps (a bucket), long ones the first (a quota per
+minute), without a threshold between the two. What a burst b explains is left out in `beyond`:
+max (N(now) − N(t) − b) / (now − t) is allowed by every bucket whose burst is at most b, at any
+moment.
 """
 
 from __future__ import annotations
 
-from struct import iter_unpack, pack
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..model import Instant
 
 CHECKPOINT_EVERY = 20  # accepted requests
-_STEP = "=fL"  # seconds since `born_at`, requests accepted by then
+MOST_MARKS = 120  # at 8/s, five minutes between two of 20 requests
+_MARK = Struct("=dL")  # age, and requests accepted by then: a list would need ten times the memory
 
 
 class Average(NamedTuple):
@@ -33,16 +40,26 @@ class Average(NamedTuple):
 
 
 class AcceptedCounter:
-    """A running count of accepted requests."""
+    """A running count of accepted requests, and its marks."""
 
-    __slots__ = ("_climb", "_count_then", "_count_when", "_then", "_when", "born_at", "count")
+    __slots__ = (
+        "_count_then",
+        "_count_when",
+        "_marks",
+        "_then",
+        "_when",
+        "born_at",
+        "count",
+        "is_climbing",
+    )
 
     def __init__(self, now: Instant) -> None:
         self.born_at = now
         self.count = 0
+        self.is_climbing = True  # nothing was refused so far: marks are steps of the climb only
         self._when = self._then = now  # the newer and the older checkpoint
         self._count_when = self._count_then = 0
-        self._climb: bytes | None = b""  # packed steps: a list would need ten times the memory
+        self._marks = b""
 
     def add(self, now: Instant) -> None:
         """Count an accepted request."""
@@ -51,33 +68,77 @@ class AcceptedCounter:
         if count - self._count_when >= CHECKPOINT_EVERY:
             self._then, self._count_then = self._when, self._count_when
             self._when, self._count_when = now, count
+            if not self.is_climbing:
+                self.mark(now)
 
     def delivery(self, now: Instant) -> float:
         """Return the requests per second accepted recently, over the last 20 to 40 of them."""
         return (self.count - self._count_then) / max(1e-6, now - self._then)
 
-    @property
-    def is_climbing(self) -> bool:
-        """Return whether the climb goes on: nothing was refused so far."""
-        return self._climb is not None
+    # ------------------------------------------------------------------ marks
 
-    def step(self, now: Instant) -> None:
-        """Record a step of the climb."""
-        if self._climb is not None:
-            self._climb += pack(_STEP, now - self.born_at, self.count)
+    def mark(self, now: Instant) -> None:
+        """Remember the present count."""
+        marks = self._marks + _MARK.pack(now - self.born_at, self.count)
+        self._marks = marks[-MOST_MARKS * _MARK.size :]
+
+    def begins(self) -> tuple[float, int]:
+        """Return the oldest mark that is remembered: the first request, or a later one."""
+        if len(self._marks) < MOST_MARKS * _MARK.size:
+            return 0.0, 0
+        age_s, count = _MARK.unpack_from(self._marks)
+        return age_s, count
+
+    def marks(self, since_s: float) -> Iterator[tuple[float, int]]:
+        """Return the marks from an age on."""
+        return _MARK.iter_unpack(self._marks[self._place(since_s) * _MARK.size :])
+
+    def _place(self, age_s: float) -> int:
+        """Return the place of the first mark that is not before an age."""
+        low, high = 0, len(self._marks) // _MARK.size
+        while low < high:
+            middle = (low + high) // 2
+            if _MARK.unpack_from(self._marks, middle * _MARK.size)[0] < age_s:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def at(self, age_s: float) -> float:
+        """Return how many requests had been accepted by then."""
+        begins_s, begins_with = self.begins()
+        if age_s <= begins_s:
+            return float(begins_with)
+        place = self._place(age_s)
+        before: tuple[float, int] = (begins_s, begins_with)
+        if place:
+            before = _MARK.unpack_from(self._marks, (place - 1) * _MARK.size)
+        if place * _MARK.size == len(self._marks):
+            return float(self.count)
+        after = _MARK.unpack_from(self._marks, place * _MARK.size)
+        share = (age_s - before[0]) / max(1e-9, after[0] - before[0])
+        return float(before[1] + share * (after[1] - before[1]))
+
+    # ------------------------------------------------------------------ averages
 
     def best_average(self, now: Instant) -> Average:
-        """Return the largest average from any step of the climb until now, and end the climb."""
-        climb, self._climb = self._climb, None
-        assert climb is not None
-        best = Average(self.count / max(1e-6, now - self.born_at), self.born_at, 0)
-        for age_s, count in iter_unpack(_STEP, climb):
-            since = self.born_at + age_s
-            rate = (self.count - count) / max(1e-6, now - since)
+        """Return the largest average from any mark until now: of the climb, until it has ended."""
+        age_s = now - self.born_at
+        best = Average(self.count / max(1e-6, age_s), self.born_at, 0)
+        for since_s, count in _MARK.iter_unpack(self._marks):
+            rate = (self.count - count) / max(1e-6, age_s - since_s)
             if rate >= best.rate:
-                best = Average(rate, since, count)
+                best = Average(rate, self.born_at + since_s, count)
         return best
 
-    def forget_climb(self) -> None:
-        """End the climb without an estimate: the limit is known from another source."""
-        self._climb = None
+    def beyond(self, burst: float, since: Instant, now: Instant, count: int) -> float:
+        """Return the largest average from any mark since then until a count, without a burst."""
+        age_s = now - self.born_at
+        return max(
+            (
+                (count - then - burst) / (age_s - at_s)
+                for at_s, then in self.marks(since - self.born_at)
+                if at_s < age_s
+            ),
+            default=0.0,
+        )

@@ -6,12 +6,13 @@
    │ 10 OK, 4 s    │  wait by the estimate, then the  │ after `hold_s`        │ stays, hold doubles
    └─► CRUISE      │  pause doubles with each trial   ▼                       │
      at a ceiling  └────────── refused ─────────── PROBE p > limit ───────────┘
-                                                      └─ proved: limit = p, next probe
+                                                      faster and faster
 
-This module has the phases. `estimate` derives the limit from refusals, `accepted` counts accepted
-requests, `concurrency` decides whether the number of requests in flight caused a refusal, and
-`latency` detects a host that queues requests instead of refusing them. To drain such a queue,
-cruise at 0.6 of the rate that was accepted for two round trips, then just below that rate.
+This module has the phases. `estimate` derives the limit from refusals, `kinds` recognises what kind
+of limit it is, `accepted` counts accepted requests, `concurrency` decides whether the number of
+requests in flight caused a refusal, and `latency` detects a host that queues requests instead of
+refusing them. To drain such a queue, cruise at 0.6 of the rate that was accepted for two round
+trips, then just below that rate.
 
 Evidence counts once: a response to a request sent before the last decision says nothing new. 5xx
 and timeouts are weak evidence: 3 in a row, or 5 in 20, lower the rate. While the rate is being
@@ -35,7 +36,7 @@ from ..model import NEVER, OK, OVERLOAD, THROTTLE
 from .accepted import AcceptedCounter
 from .base import Effect, Lesson, PaceChange
 from .concurrency import PAUSE_S, ConcurrencyLearner
-from .estimate import EXACT, HOLD_S, LimitEstimate
+from .estimate import EXACT, HOLD_FULL_S, HOLD_S, LimitEstimate
 from .latency import MEDIAN_OF, queueing_s
 from .measure import Cycle, Episode, Probe
 
@@ -48,6 +49,7 @@ GROWTH = 1.3  # reaches 30/s from 2/s in 46 s; the goal was 60 s
 STEP_OK = 10
 STEP_S = 4.0
 USED = 0.7  # share of a rate that must have been used before it is raised
+PROBE_GROWTH = 0.08  # of the first step of a probe; of the second twice as much, and so on
 ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
 LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the wait for a token
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
@@ -57,7 +59,7 @@ SUDDEN_AFTER = 25  # successes without a failure: so many are rare on a host tha
 USUAL_FAILING = 0.016  # four in 200 while cruising on such a host: the limit is a little lower
 WEAK_USUAL = 80.0  # more of them, times the share of failures that is usual for the host
 USUAL_WEIGHT = 0.005  # of one request in that share
-KEEP_QUEUEING = 0.94  # share of the rate accepted while a queue formed
+KEEP_QUEUEING = 0.96  # share of the rate accepted while a queue formed
 REPLAY_REST_S = 5.0
 LOOK_EVERY = 8  # samples between two latency checks: a median costs a microsecond
 
@@ -181,7 +183,7 @@ class LearnedStrategy:
         self._step_since, self._step_ok = now, 0
         if flowed >= USED * self.rate and self.rate < self._ceiling:
             self._set_rate(self.rate * GROWTH)
-            accepted.step(now)
+            accepted.mark(now)
             return Effect(change=PaceChange.SPED_UP)
         if self.rate >= self._ceiling or sample.in_flight >= self.concurrency:
             self._set_limit(self.rate / self._settings.cruise, now, accepted)
@@ -216,6 +218,9 @@ class LearnedStrategy:
             estimate.drain_until = inf
             self._set_rate(self._settings.cruise * estimate.limit)
         quiet_s = now - self._step_since
+        if estimate.recalled and self._step_ok >= STEP_OK and quiet_s >= HOLD_S:
+            estimate.limit, estimate.recalled = max(estimate.limit, estimate.recalled), 0.0
+            self._set_rate(self._settings.cruise * estimate.limit)
         enough = self._step_ok >= EXACT and quiet_s >= max(HOLD_S, estimate.cycle_s)
         if enough and not estimate.is_proven:
             estimate.is_proven = True
@@ -234,6 +239,7 @@ class LearnedStrategy:
         self._phase = PROBE
         self._set_rate(estimate.probe_rate())
         self._attempt = Probe(self.rate, accepted.count, now)
+        accepted.mark(now)
 
     def _judge_probe(self, sample: Sample, accepted: AcceptedCounter) -> Effect | None:
         probe, estimate, now = self._attempt, self._estimate, sample.done_at
@@ -244,6 +250,34 @@ class LearnedStrategy:
         probe.excess += 1.0 - estimate.limit * (sample.sent_at - probe.last_at)
         probe.last_at = sample.sent_at
         lasted_s = now - probe.since
+        if estimate.is_steady:
+            return self._judge_steadily(probe, estimate, lasted_s, now, accepted)
+        if probe.excess < -5.0:  # the rate is not used
+            self._enter_cruise(now)
+            return None
+        probe.step_ok += 1
+        if probe.step_ok < STEP_OK or now - probe.step_since < STEP_S:
+            return None
+        if self.rate >= 0.999 * self._ceiling and estimate.proves(probe, lasted_s):
+            estimate.limit = self._ceiling / self._settings.cruise
+            estimate.is_proven = True
+            self._enter_cruise(now)
+            return Effect(change=PaceChange.SPED_UP)
+        accepted.mark(now)
+        probe.steps += 1
+        probe.step_since, probe.step_ok = now, 0
+        self._set_rate(self.rate * (1.0 + PROBE_GROWTH * probe.steps))
+        return None
+
+    def _judge_steadily(
+        self,
+        probe: Probe,
+        estimate: LimitEstimate,
+        lasted_s: float,
+        now: Instant,
+        accepted: AcceptedCounter,
+    ) -> Effect | None:
+        """Judge a probe at a quota or a penalty: it is proved, goes on, or is given up."""
         if estimate.proves(probe, lasted_s):
             probe_on = estimate.accept(probe)
             if probe.rate >= 0.999 * self._ceiling:
@@ -254,7 +288,6 @@ class LearnedStrategy:
                 self._start_probe(now, estimate, accepted)
             return Effect(change=PaceChange.SPED_UP)
         if lasted_s > max(ABANDON_S, 2.2 * estimate.cycle_s) or probe.excess < -5.0:
-            estimate.gain = 0.0
             self._enter_cruise(now)
         return None
 
@@ -266,7 +299,7 @@ class LearnedStrategy:
         now = sample.done_at
         self._decided_at = now
         if self._phase is RECOVER:
-            return self._refused_again(now)
+            return self._refused_again(sample)
         if self._is_concurrency_at_fault(sample):
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
         return self._begin_episode(sample, accepted)
@@ -278,25 +311,29 @@ class LearnedStrategy:
         now = sample.done_at
         probe = self._attempt if isinstance(self._attempt, Probe) else None
         episode = Episode(self.rate, accepted.count, accepted.delivery(now), probe, sample)
+        accepted.mark(now)
         episode.by_failures = failures > 0
         episode.cost = max(1, failures)
         estimate = self._estimate
         if accepted.is_climbing or estimate is None:
             first_wait_s, episode.wait_s = 1.0, 2.0
         else:
-            first_wait_s = episode.wait_s = estimate.first_wait_s(probe)
+            first_wait_s = episode.wait_s = estimate.first_wait_s(probe, now - accepted.born_at)
         self._attempt = episode
         self._phase = RECOVER
         return Effect(block_s=first_wait_s, change=PaceChange.SLOWED)
 
-    def _refused_again(self, now: Instant) -> Effect:
-        episode = self._attempt
+    def _refused_again(self, sample: Sample) -> Effect:
+        episode, now = self._attempt, sample.done_at
         assert isinstance(episode, Episode)
         episode.refusals += 1
         episode.last_at = now
-        # Wait as long as the pause lasted so far, so that its length doubles with each trial.
-        wait_s = episode.wait_s * 2.0 ** min(30, episode.refusals - 2)
-        return Effect(block_s=min(self._settings.max_delay_s, wait_s))
+        episode.told_s = sample.retry_after_s
+        if episode.refusals == 2:
+            return Effect(block_s=episode.wait_s)
+        # Wait as long as the pause lasted so far, so that its length doubles with each trial, until
+        # even a ban is over that each trial begins anew.
+        return Effect(block_s=now - episode.since + 1.0)
 
     def _is_concurrency_at_fault(self, sample: Sample) -> bool:
         if sample.in_flight < 2:
@@ -335,6 +372,10 @@ class LearnedStrategy:
             estimate.replay(episode, cycle, accepted)
         else:
             estimate.revise(episode, cycle, accepted, self._settings.probe_budget)
+        accepted.is_climbing = False
+        accepted.mark(now)
+        known = estimate.learn_kind(episode, sample.sent_at, accepted)
+        is_replay = is_replay and known is None
         self._enter_cruise(now)
         if is_replay:
             self._set_rate(max(0.6 * episode.rate, 0.25 * estimate.limit))
@@ -344,7 +385,8 @@ class LearnedStrategy:
             # a whole cycle, and a penalty is recognised because it does not refuse.
             estimate.grace_until = now + 1.2 * estimate.cycle_s
             self._start_probe(now, estimate, accepted)
-        return Effect(change=PaceChange.RECOVERED)
+        rest_s = estimate.rest_s(now, self._settings.cruise, accepted)
+        return Effect(block_s=rest_s, change=PaceChange.RECOVERED)
 
     def _measure(
         self,
@@ -356,7 +398,7 @@ class LearnedStrategy:
         pause_s = trial_at - episode.since
         # The pause really ended between the last refusal and this trial. If the wait was our own
         # guess, the middle is the best estimate.
-        is_guess = (episode.refusals > 1 or estimate.pause_s > 4.0) and not episode.is_told
+        is_guess = (episode.refusals > 1 or estimate.pause_s > 4.0) and episode.told_s is None
         ended_at = 0.5 * (trial_at + episode.last_at) if is_guess else trial_at
         return Cycle(
             accepts=accepted.count - estimate.count,
@@ -379,7 +421,7 @@ class LearnedStrategy:
             if sample.sent_at <= self._decided_at:
                 return None
             self._decided_at = now
-            return self._refused_again(now)
+            return self._refused_again(sample)
         self._weak_in_a_row += 1
         self._weak_recent += 1.0
         self._failures += 1
@@ -429,7 +471,6 @@ class LearnedStrategy:
         estimate.refused = refused
         estimate.is_searching = not was_probe
         if was_probe:
-            estimate.gain = 0.0
             estimate.lengthen_hold(self._settings.probe_budget, 1)
         self._set_rate(0.6 * estimate.limit)
         estimate.drain_until = now + 2.0 * median_s
@@ -437,7 +478,7 @@ class LearnedStrategy:
 
     def _cut(self, limit: float, now: Instant, accepted: AcceptedCounter) -> LimitEstimate:
         """Cruise at a lower limit that was not measured by a refusal."""
-        accepted.forget_climb()
+        accepted.is_climbing = False
         estimate = self._set_limit(limit, now, accepted)
         self._enter_cruise(now)
         return estimate
@@ -448,6 +489,8 @@ class LearnedStrategy:
         """Cruise at half the estimated limit, after the breaker has closed."""
         accepted = self._accepted or AcceptedCounter(now)
         self._accepted = accepted
+        if self._estimate is not None and self._estimate.is_failing:
+            return  # its failures are refusals, and the limit was measured by them
         refused = self._estimate.limit if self._estimate is not None else self.rate
         estimate = self._cut(max(0.5 * refused, 1.0 / self._settings.max_delay_s), now, accepted)
         estimate.refused = refused
@@ -491,6 +534,8 @@ class LearnedStrategy:
         estimate.is_searching = estimate.refused > estimate.limit
         estimate.allowance = max(estimate.allowance, lesson.allowance)
         estimate.pause_s = lesson.block_s
+        estimate.hold_s = HOLD_FULL_S  # it was measured: there is no hurry to try more
+        estimate.recalled = remembered if trust >= 0.5 else 0.0
         self._estimate = estimate
         self._phase = CRUISE
         self._set_rate(self._settings.cruise * estimate.limit)

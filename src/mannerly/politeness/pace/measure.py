@@ -1,23 +1,33 @@
-"""Measurements of `learned`: a probe, an episode of refusals, a cycle between two recoveries."""
+"""Measurements of `learned`: a probe, an episode of refusals, a cycle between two recoveries.
+
+A cycle, with what is measured in it:
+
+    recovery ── cruise ── probe ── refused ── pause, trials ── recovery ── cruise ── …
+    └─────────────────────────────────── cycle ────────────┘
+                                   └──────── episode ──────┘
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+
+from .kinds import Refusal
 
 if TYPE_CHECKING:
     from ..model import Instant, Sample
 
 
 class Probe:
-    """A rate above the estimated limit that is being tried."""
+    """Rates above the estimated limit that are being tried, in steps."""
 
-    __slots__ = ("count", "excess", "last_at", "rate", "since")
+    __slots__ = ("count", "excess", "last_at", "rate", "since", "step_ok", "step_since", "steps")
 
     def __init__(self, rate: float, count: int, now: Instant) -> None:
-        self.rate = rate
-        self.since = self.last_at = now
+        self.rate = rate  # of the first step
+        self.since = self.last_at = self.step_since = now
         self.count = count  # requests accepted before it began
         self.excess = 0.0  # requests accepted above the limit so far
+        self.steps = self.step_ok = 0
 
 
 class Episode:
@@ -28,12 +38,12 @@ class Episode:
         "cost",
         "count",
         "delivery",
-        "is_told",
         "last_at",
         "probe",
         "rate",
         "refusals",
         "since",
+        "told_s",
         "wait_s",
     )
 
@@ -45,11 +55,11 @@ class Episode:
         self.delivery = delivery  # requests per second accepted just before
         self.probe = probe  # the probe that was refused, if any
         self.since = self.last_at = sample.done_at
-        self.is_told = sample.retry_after_s is not None  # the server sent Retry-After
+        self.told_s = sample.retry_after_s  # what the latest refusal asked for
         self.refusals = 1
         self.cost = 1  # requests that failed until it was recognised
         self.by_failures = False  # and not by answers that ask for fewer requests
-        self.wait_s = 0.0  # before the second trial; doubles with each further one
+        self.wait_s = 0.0  # before the second trial; each further one doubles the pause
 
 
 class Cycle(NamedTuple):
@@ -69,3 +79,11 @@ class Cycle(NamedTuple):
     def rate(self) -> float:
         """Accepted requests per second, including the pause."""
         return self.accepts / self.span_s
+
+
+def refusal_of(episode: Episode, trial_at: Instant, born_at: Instant) -> Refusal:
+    """Return what an episode tells about the length of pauses. A pause that was told is exact."""
+    low = episode.last_at if episode.refusals > 1 else episode.since
+    if episode.told_s is not None:
+        low = max(low, episode.last_at + episode.told_s - 1.0)  # it is rounded up to seconds
+    return Refusal(episode.since - born_at, min(low, trial_at) - born_at, trial_at - born_at)
