@@ -46,6 +46,10 @@ class FakeHost:
     in_flight: int = 0
     is_paused: bool = False
 
+    @property
+    def delay_s(self) -> float:
+        return self.gap_s
+
 
 @dataclass(eq=False)
 class FakePermit:

@@ -81,6 +81,16 @@ def test_host_whose_connection_is_idle_goes_first() -> None:
     assert log == "G0:a/1 G1:a/2 G2:b/3 G3:b/4 G4:c/5 G5:c/6"
 
 
+def test_host_with_a_gap_keeps_its_place_in_line() -> None:
+    """Its connection is idle because it has to wait: then hosts take turns."""
+    world = World(FakePoliteness(gap_s=0.5), max_in_flight=1)
+    world.know("a", "b")
+    world.offer("a", 5, 5)
+    world.offer("b", 5)
+
+    assert world.run(latency_s=1.0) == "G0:a/1 G1:b/3 G2:a/2"
+
+
 def test_host_with_a_request_under_way_goes_behind() -> None:
     """While other hosts wait, nobody opens a second connection."""
     world = World(FakePoliteness(gap_s=0.0, limit=8), max_in_flight=2)

@@ -430,6 +430,7 @@ class Frontier:
             return
         permit = decision.permit
         taken.starts.append(InFlight(item, permit, host))
+        host.has_gap = permit.host.delay_s > 0.0
         self._windows.remove(host, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
             host.awaits_robots = True
@@ -481,6 +482,8 @@ class Frontier:
 def _turn(host: Host, now: Instant) -> Instant:
     """Return the instant at which a host that may be asked now is to be asked: see Connections."""
     counts = host.counts
-    if counts is not None and host.under_way == 0 and counts.requests % _IN_A_ROW:
+    if host.has_gap or counts is None:
+        return now
+    if host.under_way == 0 and counts.requests % _IN_A_ROW:
         return NEVER
     return now

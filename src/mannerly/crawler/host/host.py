@@ -121,6 +121,7 @@ class Host(HostQueue):
         "budget",
         "counts",
         "due",
+        "has_gap",
         "is_paused",
         "pages",
         "place",
@@ -139,6 +140,7 @@ class Host(HostQueue):
         self.is_paused = False  # by `host pause`
         self.budget: Budget | None = None
         self.counts: HostCounts | None = None
+        self.has_gap = True  # between two requests, as far as is known
         self.under_way = 0  # requests without a result
         self.pages = 0  # of these, for pages
         self.sitemaps: SitemapUse | None = None
