@@ -78,12 +78,14 @@ class HrefPlaces(NamedTuple):
     origin: HrefPlace
     folder: HrefPlace
 
-    def of(self, href: str) -> HrefPlace | None:
-        """Return the place that surely decides an href, unlike `http:?q` and ` ?q`."""
-        first = href[:1]
+    def of(self, link: str) -> HrefPlace | None:
+        """Return the place that surely decides the href of a link, unlike `http:?q` and ` ?q`."""
+        first = link[:1]
+        if first == MARK:
+            first = link[1:2]
         if first == "/":
             return self.origin
-        is_of_folder = (first.isalnum() or first in _OF_FOLDER) and ":" not in href
+        is_of_folder = (first.isalnum() or first in _OF_FOLDER) and ":" not in link
         return self.folder if is_of_folder else None
 
 
@@ -157,17 +159,19 @@ class HrefMemory:
 
     def note(self, links: Iterable[str], places: HrefPlaces) -> None:
         """Note links whose URLs were passed on, if other pages there mean the same URL by them."""
+        place_of, most = places.of, self._hrefs_per_place
         for link in links:
-            place = places.of(link[1:] if link[:1] == MARK else link)
+            place = place_of(link)
             if place is None:
                 continue
             followed = place.followed
-            if len(followed) >= self._hrefs_per_place:
+            if len(followed) >= most:
                 self._room += len(followed)
                 followed.clear()
             followed.add(link)
             self._room -= 1
-        self._make_room()
+        if self._room < 0:
+            self._make_room()
 
     def _at(self, name: str) -> HrefPlace:
         place = self._places.get(name)
@@ -225,17 +229,21 @@ class _Resolver:
         marked links lead to, and no others.
         """
         (origin, at_origin), (folder, in_folder) = self.places
-        lately, resolve = self._met, self._resolve
+        lately, resolve, bare = self._met, self._resolve, self._bare
         unknown = [link for link in links if link not in origin and link not in folder]
+        fresh = lately.others(unknown)
+        has_marks = MARK in "".join(fresh)  # few pages have some
         followed: dict[str, str] = {}
         marked: dict[str, str] = {}
         known: dict[str, str | UrlRefusal] = {}  # what hrefs of this page mean
         respelled: list[str] = []  # links that have a known href in them
-        for link in lately.others(unknown):
-            is_marked = link[:1] == MARK
-            href = link[1:] if is_marked else link
+        for link in fresh:
+            href = link
+            urls_of_kind = followed
+            if has_marks and link[:1] == MARK:
+                href, urls_of_kind = link[1:], marked
             if "#" in href or "?" in href:
-                href = self._bare(href)
+                href = bare(href)
             if href is not link and (href in origin or href in folder or href in lately):
                 respelled.append(link)
                 continue
@@ -243,7 +251,7 @@ class _Resolver:
             if url is None:
                 url = known[href] = at_origin.get(href) or in_folder.get(href) or resolve(href)
             if isinstance(url, str):
-                (marked if is_marked else followed)[url] = href
+                urls_of_kind[url] = href
             else:
                 self.refused[url] = self.refused.get(url, 0) + 1
         self.spelled = spelled = {**marked, **followed}
