@@ -136,6 +136,16 @@ def given_up(crawl: Crawl) -> None:
     crawl.world.shard.given_up.give_up(HOST, "timeout", crawl.world.now)
 
 
+def given_up_and_paused(crawl: Crawl) -> None:
+    given_up(crawl)
+    crawl.order(HostPause(HOST))
+
+
+def given_up_in_a_paused_crawl(crawl: Crawl) -> None:
+    given_up(crawl)
+    crawl.order(Pause())
+
+
 def done(crawl: Crawl) -> None:
     crawl.world.pass_robots()
     for _ in URLS:
@@ -161,6 +171,8 @@ STATES: list[tuple[Callable[[Crawl], None], HostStatus]] = [
     (paused_host, HostStatus.PAUSED),
     (paused_crawl, HostStatus.PAUSED),
     (given_up, HostStatus.GIVEN_UP),
+    (given_up_and_paused, HostStatus.GIVEN_UP),
+    (given_up_in_a_paused_crawl, HostStatus.GIVEN_UP),
     (done, HostStatus.DONE),
     (stopped, HostStatus.WAITING),
 ]

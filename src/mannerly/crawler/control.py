@@ -1,8 +1,9 @@
 """Control records: small orders to a crawl, kept in its store.
 
-Every process that can open the store may add one: a second terminal, the library's handle, later a
-live page or another machine. The owner of each shard reads the new ones on its tick (a quarter of a
-second) and acts on them. A crawl that is not running acts on them when it is resumed.
+Every process that can open the store may add one: a second terminal, the library's handle, the live
+page, another machine. The owner of each shard reads the new ones four times a second (in a crawl
+that several runs share once a second) and acts on them. A crawl that is not running acts on them
+when it is resumed.
 
 Two sorts:
 

@@ -9,7 +9,8 @@ function makes it, `view_of`, from
     the crawl      whether it runs, and whether it or the host was paused
 
 A running crawl passes its records in memory, a reader of the store those of the last commit. So two
-screens differ by the age of a record (`age_s`) and by nothing else.
+screens differ by the age of a record (`age_s`) and by nothing else. Only URLs that were given up
+are counted in the store alone: the live view of a run does not show them.
 """
 
 from __future__ import annotations
@@ -195,7 +196,7 @@ class HostView(NamedTuple):
     times: int = 0  # such answers in a row
     retry_after_s: float | None = None  # what the latest one asked for
     failing_s: float = 0.0  # since the first of them
-    given_up: int = 0  # URLs
+    given_up: int = 0  # URLs, as the store counts them; 0 in the live view of a run
     held_by: str = ""  # the name of the crawl that is sending to it
     p95_latency_s: float = 0.0  # of its latest answers; 0: not known
     error_rate: float = 0.0  # share of failures among them
@@ -226,7 +227,7 @@ class HostView(NamedTuple):
 
     @property
     def needs_s(self) -> float:
-        """Return the least time until its queue is empty: queue x pace, or until it comes back."""
+        """Return the least time until its queue is empty: queued × delay, or its return."""
         return max(self.queue_s, self.next_in_s or 0.0)
 
     @property
@@ -309,7 +310,7 @@ def _state(
     is_paused: bool,
 ) -> HostStatus:
     if record.retired:
-        return HostStatus.PAUSED if is_paused else HostStatus.GIVEN_UP
+        return HostStatus.GIVEN_UP
     if not queued:
         return HostStatus.DONE
     if is_paused:

@@ -8,7 +8,7 @@ and `log_fields` into a log line.
     Paused      by the operator             Held       by the machine: the disk is full, ...
     Stopping    the operator stopped it
 
-The time to go is the longest queue x pace of all hosts, so it is said as "at least": a queue may
+The time to go is the longest queued × delay of all hosts, so it is said as "at least": a queue may
 still grow. With --max-urls or --duration the end is known, and the bar runs to it.
 """
 

@@ -20,7 +20,7 @@ def state_words(state: HostStatus) -> str:
 
 
 def sentence(host: HostView) -> str:
-    """Return what a host does, why, and until when: backing off: 503, 3 times, 41 s to go."""
+    """Return what a host does, why, and until when: backing off: 503, 3 times; …, 41 s to go."""
     why = cause(host)
     said = f"{state_words(host.state)}: {why}" if why else state_words(host.state)
     return f"{said}, {span(host.next_in_s)} to go" if host.next_in_s else said

@@ -78,15 +78,14 @@ class HostViews:
     def of(self, record: HostRecord) -> HostView:
         """Return the view of the host of a record."""
         own = self._own.get(record.host)
-        view = view_of(
+        return view_of(
             record,
             self._queued.get(record.host, 0),
             now=self._now,
             given_up=self._given_up.get(record.host, 0),
             is_running=self._is_running,
-            is_paused=own is not None and own.is_paused,
+            is_paused=self._is_paused or (own is not None and own.is_paused),
         )
-        return view.as_paused() if self._is_paused else view
 
     def _count(self, sort: HostSort) -> Mapping[str, int]:
         counted = _COUNTED[sort]

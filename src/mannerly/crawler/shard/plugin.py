@@ -5,8 +5,9 @@
     after reading      after_reading              change what was found, add to it, work elsewhere
     in the commit      settle, flush, committed   what joins the batch
 
-A plug-in inherits `Plugin` and writes the methods that it needs. A shard calls these and no others:
-the methods of each place are collected once, so a place that no plug-in uses is an empty tuple.
+A plug-in inherits `Plugin` and writes the methods that it needs. Beside these places it may take
+orders (`ordered`), tell what it holds in memory (`held_bytes`) and release it (`close`). The
+methods of each place are collected once, so a place that no plug-in uses is an empty tuple.
 
 A plug-in cannot hurt the manners of a crawl: it sees no permit, and what it asks for passes
 robots.txt, pace and guard like any URL. It has no clock and does no I/O. It may keep what concerns

@@ -1,7 +1,7 @@
 """One shard: the conversation between frontier, politeness, robots, fetch, page and store.
 
 Read top to bottom, this is the way of a URL. Every step is a plain call that is told the time and
-returns a value; nothing is called back.
+returns a value. What others want to know besides goes to `emit` as an event.
 
     start_due   whose turn is it, may it go, what is still missing to say so
     may_leave   its connection is open: may it still go?

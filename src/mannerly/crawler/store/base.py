@@ -14,8 +14,8 @@ offered is in exactly one of them:
     given up    wanted, but its host or its robots.txt could not be reached; has a reason
 
 and, beside them, links to other shards that are on their way (*outgoing*), one record per host
-(learned pace, robots.txt, counts) and the number of the last control record that was acted on. What
-several crawls share about hosts is in a memory of its own (`mannerly.hosts`).
+(learned pace, counts), one per origin (robots.txt) and the number of the last control record that
+was acted on. What several crawls share about hosts is in a memory of its own (`mannerly.hosts`).
 
 **One transaction.** `commit(batch)` applies everything that a batch of finished pages brought:
 page records, new URLs, dropped ones, outbox, host records, robots.txt files. All of it or nothing.
