@@ -275,7 +275,7 @@ def test_host_show_tells_what_a_host_waits_for(crawl: Path) -> None:
         owner.hold()
         running = state("c.example")
 
-    waiting = "waiting: the crawl is not running"
+    waiting = "waiting: not running"
     assert stopped == ["given up: stalled", "done", waiting]
     assert running == "fetching"
 

@@ -107,7 +107,7 @@ STATES: dict[HostStatus, StateRow] = {
         has_instant=False,
     ),
     HostStatus.WAITING: StateRow(
-        "□-", "square", "plain", "waiting: the crawl does not run", cause="the crawl is not running"
+        "□-", "square", "plain", "waiting: not running", cause="not running"
     ),
     HostStatus.GIVEN_UP: StateRow(
         "×x", "cross", "refused", "given up", is_hatched=True, is_left=False, has_instant=False

@@ -107,8 +107,7 @@ class HostHandle:
 class StoredCrawl:
     """A stored crawl: inspect it and steer it, whether it is running or not.
 
-    A running crawl acts on `pause`, `add`, `set` and so on within a second, a stopped one when it
-    is resumed.
+    What is ordered (`pause`, `add`, `set` …) takes effect within a second, or when it is resumed.
     """
 
     def __init__(self, store: CrawlStore) -> None:

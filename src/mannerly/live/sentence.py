@@ -159,11 +159,12 @@ def _late(live: Live) -> list[str]:
     oldest = live.stats.now.oldest
     if not live.is_late or oldest is None:
         return []
-    waited = f"{oldest.waited_s:.0f} of {oldest.timeout_s:.0f} s"
+    waited, limit = f"{oldest.waited_s:.0f} s", f"limit {oldest.timeout_s:.0f} s"
     tried = f"try {oldest.attempt} of {oldest.attempts}"
     if live.stats.now.in_flight == 1:
-        return [f"1 waiting for an answer, {waited}, {tried}"]
-    return [f"{live.stats.now.in_flight:,} waiting for an answer, the oldest {waited}, {tried}"]
+        return [f"1 request waiting {waited} for an answer ({limit}), {tried}"]
+    waiting = many(live.stats.now.in_flight, "request")
+    return [f"{waiting} waiting for an answer, the oldest {waited} ({limit}), {tried}"]
 
 
 def _refused(live: Live, *, is_short: bool) -> str:

@@ -255,7 +255,7 @@ class Frontier:
         self._windows.committed(entries)
 
     def withhold(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Return those that were not taken; from now on they count as taken."""
+        """Claim the entries that were not taken yet, and return them."""
         return self._windows.withhold(entries)
 
     def next_due(self, now: Instant, *, robots_room: int = _MANY) -> Instant | None:

@@ -10,9 +10,9 @@
 This file moves hosts from place to place and asserts the invariant (`check`). It does not decide
 where a host goes: that is `core`.
 
-A **group** are the hosts that share a budget; mostly it is one host. A host that can only continue
-when a request of its group is answered joins the group's line. When one is answered, the first host
-in the line is called: one only, because an address may have a hundred thousand hosts.
+A **group** is the set of hosts that share a budget; mostly it is one host. A host that can only
+continue when a request of its group is answered joins the group's line. When one is answered, the
+first host in the line is called: one only, because an address may have a hundred thousand hosts.
 
 **Invariant.** For every line there is a request under way, or a host that was called and will be
 served. A host that was called and cannot send (its URLs are forbidden, or it was dropped) passes

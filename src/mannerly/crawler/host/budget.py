@@ -1,8 +1,8 @@
 """The budget of a politeness key: what the hosts of a group (`group_by`) share; mostly it is one.
 
-Its pace is in the politeness core, which stays alone with it. Here is what else there is one of for
-all its hosts: the audit of their spacing, the latest request, whether they were given up, and the
-lease, if other crawls may want them, too (`shard.host_leases`).
+Such a group has one pace, which the politeness core keeps. What else there is once for all its
+hosts is here: the audit of their spacing, the latest request, whether they were given up, and the
+lease, if other crawls may want them, too (`shard.host_leases`). It has no limit of pages.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Budget(SpacingAudit):
             self._others.append(host)
 
     def part(self) -> list[Host]:
-        """Let all hosts go, and return them; nothing but the lease stays."""
+        """Forget everything but the lease; return the hosts that shared it."""
         members = self.members
         self._first = self._others = self.connecting = self.given_up = None
         self.forget()

@@ -5,9 +5,15 @@
     counts      its stored record and what was counted since; None: nothing
     under way   its requests from the grant of a slot until they have a result
 
-A host is unknown until its first turn in this run, when it is recalled from the store, and is
-unknown again when the politeness core forgets its key. Most hosts have one URL, no sitemap and have
-never been silent, so what few of them have is None for the others.
+Words for how much of a host is in memory:
+
+    met         it has an object: a URL of it is queued, or it was asked about
+    visited     met only to be looked at: dropped after the next commit, unless it is needed then
+    recalled    its record was read from the store, at its first turn in this run
+    known       it has a budget: from its first turn until the politeness core forgets its key
+
+Most hosts have one URL, no sitemap and have never been silent, so what few of them have is None for
+the others.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from .budget import Budget
 
 
-UNKNOWN = HostRecord("")  # most hosts have counts and nothing else
+EMPTY_RECORD = HostRecord("")  # most hosts have counts and nothing else
 
 
 class HostCounts:

@@ -4,8 +4,8 @@
                    └──► ended: put back for a retry, or a robots.txt
 
 Only this module counts requests in flight, of a shard and of each host; all others ask it. A page
-counts until its result is committed: `pending` is what a crash would cost, and what `concurrency`
-limits. Where commits are seldom (`Rhythm.uncommitted`), it limits the `unsettled` ones.
+counts until its result is committed: `pending` is what a crash would cost. `concurrency` limits
+`pending`; in a shared crawl it limits `unsettled`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from mannerly.crawler.model import HostRecord
 from mannerly.politeness.model import NEVER, Reason
 
 from .audit import Spacing
-from .host import UNKNOWN, HostCounts
+from .host import EMPTY_RECORD, HostCounts
 from .remembering import left_s, remembered_of, unlearned, with_lesson
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class HostRecords:
     def __init__(
         self,
         hosts: Hosts,
-        memory: ShardReader,
+        store: ShardReader,
         politeness: Politeness,
         *,
         is_resumed: bool,
@@ -70,7 +70,7 @@ class HostRecords:
     ) -> None:
         self._see = see
         self._hosts = hosts
-        self._memory = memory
+        self._store = store
         self._politeness = politeness
         self._boot = boot
         self._is_resumed = is_resumed
@@ -256,7 +256,7 @@ class HostRecords:
 
         With the next instant at which it may be contacted: a crash must not shorten a wait.
         """
-        name, known, budget = host.name, counts.record or UNKNOWN, host.budget
+        name, known, budget = host.name, counts.record or EMPTY_RECORD, host.budget
         if budget is not None and now.mono >= counts.inspect_at:
             doing = self._see(host, now)
             counts.doing = pack_doing(doing)
@@ -297,7 +297,7 @@ class HostRecords:
         host = self._hosts.get(name)
         if host is not None and host.counts is not None:
             return host.counts.complete(name)
-        return self._memory.host(name)
+        return self._store.host(name)
 
     def _unlearn(self, name: str, now: Now) -> None:
         record = self._latest(name)

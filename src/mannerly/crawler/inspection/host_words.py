@@ -40,8 +40,6 @@ def cause(host: HostView, *, short: bool = False) -> str:
             said = (
                 f"in use by {said_of(host.held_by)}" if host.held_by else STATES[host.state].cause
             )
-        case HostStatus.WAITING if short:
-            said = "not running"
         case HostStatus.FETCHING if host.limited_by is LimitedBy.ROBOTS:
             said = f"Crawl-delay: {span(host.delay_s)}"
         case _:

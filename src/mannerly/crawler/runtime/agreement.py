@@ -6,10 +6,11 @@ enough for a process alone, which says it at one instant, and for the members of
 asked their store (`Fleet.finished`). Processes that send links to each other need two in a row, in
 which none has received a link: then there was an instant with nothing to do and nothing in transit.
 Idle twice is not enough by itself, since a link can pass from one process to another and back
-between two questions.
+between two rounds.
 
-That only hosts are left which would be given up before they are due is found in the same way, and
-that no page is left of `--max-urls`. This module knows no process and no clock.
+A host is *unreachable* if it would be given up before its next request is due. That only such hosts
+are left is found in the same way, and that no page of `--max-urls` is. This module knows no process
+and no clock.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class WorkProgress(NamedTuple):
     """The state of the work of one process, all of it at one instant."""
 
     is_idle: bool = False  # nothing to do, and nothing in its inboxes
-    has_only_unreachable: bool = False  # left are hosts that would be given up before they are due
+    has_only_unreachable: bool = False  # nothing else is left
     in_flight: int = 0
     received: int = 0  # links from other shards, since the process began
     is_spent: bool = False  # it has no pages left to start, and there are none for it

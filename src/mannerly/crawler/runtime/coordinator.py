@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 HEARTBEAT_S = 1.0  # between two signs of life in the store
-CHECK_S = 2.0  # between two checks that the crawl is still there: open files outlive theirs
+CHECK_S = 2.0  # between two checks that the crawl's directory was not removed: files stay open
 HEARTBEAT_FAILURES = 5  # in a row that are tolerated: the crawl matters more
 
 
@@ -61,7 +61,7 @@ class Coordinator(ABC):
 
     @property
     def has_only_unreachable(self) -> bool:
-        """Return whether nothing is left but hosts that would be given up before they are due.
+        """Return whether nothing is left but unreachable hosts (`agreement`).
 
         It is asked only while the work is not finished. A coordinator that returns False sees to it
         by itself.
@@ -138,7 +138,7 @@ class FixedShards(Coordinator):
 
     @property
     def has_only_unreachable(self) -> bool:
-        """Return the same of a worker that has only hosts which would be given up first."""
+        """Return whether nothing but unreachable hosts is left, and no input."""
         return self._worker.engine.has_only_unreachable and self._has_no_input
 
     @property

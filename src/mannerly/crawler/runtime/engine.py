@@ -10,8 +10,8 @@ Which shards a process has, and how many pages it may start, is decided by its `
 adds and removes shards between two turns (`own_shards`), and the engine asks its `PageBudget`.
 Nothing is sent for a shard after its store's `sure_until`. A shard whose lease is lost is dropped:
 its requests are cancelled and nothing more of it is committed. While the store is away nothing is
-started or written; one that goes away in the middle of anything but an exchange (`exchange`) costs
-the shard its memory, since the call may have had its effect. While the answer to an exchange is
+started or written. If the store fails during a single call, it is unknown whether that call was
+applied: the shard is dropped. An exchange (`exchange`) can be repeated. While its answer is
 awaited, the sockets are served.
 
 This module is long because the loop and everything that makes it start less are one object.
@@ -142,7 +142,7 @@ class Engine:
 
     @property
     def has_only_unreachable(self) -> bool:
-        """Return whether only hosts are left that would be given up before they are due."""
+        """Return whether only unreachable hosts are left (`agreement`)."""
         if self.is_paused or self.is_idle:
             return False
         now = self._now()
@@ -218,31 +218,31 @@ class Engine:
             elif isinstance(answer.error, LocalError) and answer.error in STARVED:
                 shortage.met(answer.error, now.mono)
                 self._governor.starved(now.mono)
-            shard, is_again = self._by_number.get(flight.shard), True
+            shard, frees_page = self._by_number.get(flight.shard), True
             if shard is not None:  # else it was lost since this answer came
                 try:
-                    is_again = shard.answered(flight, answer, now)
+                    frees_page = shard.answered(flight, answer, now)
                 except (LeaseLost, StoreAway) as error:
                     self._lose(flight.shard, error)
-            self._account(flight, answer, is_again=is_again)
+            self._account(flight, answer, frees_page=frees_page)
         self._governor.turned(self._clock.now() - now.mono, self._wire.take_idle_s())
 
     def _decoded(self, answer: Fetched) -> Fetched:
-        """Return an answer with its body decoded: one at a time, it may become a thousand of it."""
+        """Return an answer with its body decoded, which may make it a thousand times larger."""
         memory, status = self._memory, answer.status
         is_page = status is not None and status < HEADERS_SUFFICE
         if is_page and answer.body and memory.used >= memory.limit:
             return Fetched(answer.request, error=_NO_ROOM, detail=_NO_ROOM.value)
         return readable(answer)
 
-    def _account(self, flight: InFlight, answer: Fetched, *, is_again: bool) -> None:
-        """Count the memory of a page that goes on, or free the budget of one that is lost here.
+    def _account(self, flight: InFlight, answer: Fetched, *, frees_page: bool) -> None:
+        """Count the memory of a page that is still worked on.
 
-        `is_again`: it got no record, so it is no page of this run.
+        `frees_page`: it got no record, so its place among `--max-urls` is free again.
         """
         if flight.stage in (_READING, _DELIVERED):
             self._memory.held += answer_bytes(flight.stage, answer, flight.item.kind)
-        elif is_again:
+        elif frees_page:
             self._give_back(flight)
 
     def _give_back(self, flight: InFlight) -> None:
@@ -318,7 +318,7 @@ class Engine:
             flight = flight_of(answer.request)
             with suppress(StoreError):
                 shard.answered(flight, answer, now)
-            self._account(flight, answer, is_again=True)
+            self._account(flight, answer, frees_page=True)
         self._cancel(shard, now)
         shard.abandon(now)
         self._forget(shard)
@@ -351,12 +351,12 @@ class Engine:
         for reading, work in offload.collect():
             flight, answer = reading.flight, reading.answer
             self._memory.held -= answer_bytes(_READING, answer, flight.item.kind)
-            if self.shards.is_stale(flight):
+            if self.shards.take_stale(flight):
                 self._give_back(flight)
                 continue
             shard = self._by_number[flight.shard]
             try:
-                is_again = shard.read(reading, work, now)
+                frees_page = shard.read(reading, work, now)
             except (LeaseLost, StoreAway) as error:
                 if flight.stage is _READING:
                     shard.flights.end(flight)  # it does not come back a second time
@@ -364,13 +364,13 @@ class Engine:
                 self._lose(flight.shard, error)
                 continue
             if KINDS[flight.item.kind].is_page:  # a list has no body any more, only URLs
-                self._account(flight, answer, is_again=is_again)
+                self._account(flight, answer, frees_page=frees_page)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""
         for flight, result in delivery.settled():
             self._memory.held -= result_bytes(result)
-            if self.shards.is_stale(flight):
+            if self.shards.take_stale(flight):
                 self._give_back(flight)
                 continue
             try:

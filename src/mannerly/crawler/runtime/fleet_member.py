@@ -15,8 +15,8 @@ StoreAway: nothing is lost, and the same command goes on.
 HAND_OVER_S at the latest, everything is committed and the shard released. The next owner waits for
 the gap of each host.
 
-**Unreachable hosts**, which would be given up before they are due, are waited for while any member
-has other work: each says in its heartbeat that it has none (`Heartbeat.is_quiet`).
+**Unreachable hosts** (`agreement`) are waited for while any member has other work: each says in its
+heartbeat that it has none (`Heartbeat.is_quiet`).
 """
 
 from __future__ import annotations

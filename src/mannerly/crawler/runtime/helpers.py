@@ -76,12 +76,12 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Helper:
-    """A helper process; it works on the first of `pieces`, and `until` is when that must end."""
+    """A helper process. It works on the first of `pieces`, and has to be done `until` then."""
 
     child: Child
     role: Role
     until: float
-    begun: float  # its start; then when it got its first piece, or the one that it works on
+    begun: float  # when it was started, or began to work on its piece, or was left without one
     pieces: deque[Piece] = field(default_factory=deque)
     size: int = 0  # bytes of their pages
     is_ready: bool = False  # it has told that it waits for work

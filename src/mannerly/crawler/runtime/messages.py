@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 
 class GiveUpUnreachable(NamedTuple):
-    """Give up the hosts that would be given up before they are due: nothing else is left."""
+    """Give up the unreachable hosts (`agreement`): nothing else is left."""
 
 
 class Drain(NamedTuple):

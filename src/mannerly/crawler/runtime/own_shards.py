@@ -1,8 +1,8 @@
 """The shards that one engine works on: a set that can grow and shrink while it runs.
 
 A shard that leaves may have pages that a helper still parses or that a program still reads. Their
-results are dropped when they come back (`is_stale`), and the shard is not taken again before that
-(`may_add`): they would be taken for results of the new owner.
+results are dropped when they come back (`take_stale`), and the shard is not taken again before that
+(`may_add`): they would be taken for results of the new claim.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
 COMMIT_PAGES = 256  # of one shard, that do not wait for the others
-DRY_SHARE = 0.15  # of the shards with a batch: more that wait for a commit get it early
-FAIR = 128  # requests (and uncommitted pages, if they count) of one of many shards
+DRY_SHARE = 0.15  # if more of the shards with a batch have nothing else to do, commit early
+FAIR = 128  # the most requests (and uncommitted pages, if they count) of one of many shards
 
 
 class OwnShards:
@@ -131,8 +131,8 @@ class OwnShards:
         if to_come := flights.reading + flights.delivered:
             self.stale[number] = to_come
 
-    def is_stale(self, flight: InFlight) -> bool:
-        """Return whether a result belongs to a shard that has left; it is counted off then."""
+    def take_stale(self, flight: InFlight) -> bool:
+        """Count off a result of a shard that has left; return whether it is one."""
         number = flight.shard
         if number not in self.stale:
             return False

@@ -235,7 +235,10 @@ class Shard:
                 self._emit(wait)
 
     def answered(self, flight: InFlight, answer: Fetched, now: Now) -> bool:
-        """Learn from an answer, then do what follows; return whether a page got no record."""
+        """Learn from an answer, then do what follows; return whether a page ended without a record.
+
+        Then its place among `--max-urls` is free again.
+        """
         answer = credible(answer)
         self.flights.answered(flight)
         outcome, retry = self._reporting.report(flight, answer, now)
@@ -247,14 +250,14 @@ class Shard:
             follows = after_answer(item, answer, follows, now)
         if is_sent_once(item):
             follows = self._sent_once.after(item, answer, follows)
-        is_page_again = False
+        frees_page = False
         if isinstance(follows, Again):
             is_failed = answer.error is not LocalError.HELD and not follows.is_visit
             if is_failed:  # else it has not been tried, or a plug-in asks once more
                 self._emit(
                     crawl_events.PageRetried(follows.entry, outcome is THROTTLE, answer.status)
                 )
-            is_page_again = self._put_back(flight, follows, now)
+            frees_page = self._put_back(flight, follows, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             self.origins.answered(follows.request, answer, now)
@@ -263,18 +266,18 @@ class Shard:
             self.flights.end(flight)
             self._drop(item, follows.reason)
             # It has no record, so it is not a page of this run.
-            is_page_again = KINDS[item.kind].is_page
+            frees_page = KINDS[item.kind].is_page
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
             self._reader.give(PageReading(flight, answer, outcome), follows.work, len(answer.body))
         else:
-            is_page_again = self._harvest(flight, answer, outcome, now, None, follows.failure)
+            frees_page = self._harvest(flight, answer, outcome, now, None, follows.failure)
         self.frontier.done(flight, now=now.mono)
-        return is_page_again
+        return frees_page
 
     def read(self, reading: PageReading, work: object, now: Now) -> bool:
-        """Work on a page has come back; return whether the page is asked for again."""
+        """Work on a page has come back; return whether the page ended without a record."""
         if reading.found is None or reading.finish is None:
             return self._harvest(reading.flight, reading.answer, reading.outcome, now, work)
         self._complete(reading, reading.finish(reading.found, work), now)
@@ -416,7 +419,7 @@ class Shard:
         return self.left.is_idle
 
     def has_only_unreachable(self, now: Now) -> bool:
-        """Return whether only hosts are left that would be given up before their next request."""
+        """Return whether only unreachable hosts are left (`remaining`)."""
         return self.left.has_only_unreachable(self.next_due(now), now)
 
     def give_up_unreachable(self, now: Now) -> None:

@@ -210,7 +210,7 @@ class BroughtBack(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A queued URL as an earlier crawl has left it."""
+    """A queued URL as an earlier round of the same crawl has left it."""
 
     record: PageRecord | None  # None: it may be on another machine
     is_kept: bool = False  # its answer (`Batch.kept`)
@@ -517,7 +517,7 @@ class Heartbeat(NamedTuple):
     fetched: int  # pages, in this run
     seen_at: float  # wall time of its last sign of life
     waits_for: str | None = None  # why it makes no progress, if it knows
-    is_quiet: bool = False  # only hosts are left to it that would be given up before they are due
+    is_quiet: bool = False  # only unreachable hosts are left to it (`runtime.agreement`)
 
 
 class CrawlStore(Protocol):
@@ -529,7 +529,7 @@ class CrawlStore(Protocol):
 
     @property
     def fleet(self) -> Fleet | None:
-        """Return the words for several runs at once; None: one run at a time works on it."""
+        """Return the means to share the crawl; None: one run at a time works on it."""
 
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; twice is harmless.

@@ -65,8 +65,8 @@ class Rhythm(NamedTuple):
     tick_s: float = 0.25
     commit_after_s: float = 0.02  # the work a crash may cost; more while commits are slow
     commit_within_s: float = inf  # whatever share of the time commits take
-    early_s: float = 0.0  # between commits while nothing can be started before; 0: at once
-    uncommitted: int = 0  # pages that call for a commit; 0: they take places of `concurrency`
+    early_s: float = 0.0  # between commits if nothing can be started before the next; 0: at once
+    uncommitted: int = 0  # pages that may wait for a commit; 0: they count for `concurrency`
 
 
 # A page is committed within a second of its last byte, the commit's own time included.

@@ -68,7 +68,7 @@ function why(host) {
   const due = next >= 0.05 ? [" Next request in ", h("b", {}, span(next)), next > 60 ? `, at ${clock(Date.now() / 1000 + next)}.` : "."] : [when];
   if (host.state === "paused") return ["Paused by you. Nothing is sent until you resume it."];
   if (host.state === "given_up") return [`Given up: ${host.because || host.retired || "it could not be reached"}. `, many(host.given_up, "URL"), " are left; resume tries it again."];
-  if (host.state === "waiting") return ["The crawl does not run."];
+  if (host.state === "waiting") return ["Not running."];
   if (host.state === "done") return ["Nothing is queued for it."];
   if (host.state === "asked_to_wait" && latest?.kind === "asked_to_wait") return [`The host ${latest.words} at ${clock(latest.at)}.`, ...due];
   if (host.state === "backing_off") return [`${host.because ? `${host.because[0].toUpperCase()}${host.because.slice(1)}` : "It refused us or failed"}.`, ...due];
