@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .crawler.options.values import OptionError
     from .crawler.page.page import Page
     from .crawler.page.request import PageRequest as Request
+    from .crawler.spider import Spider
     from .crawler.store.base import StoreError
     from .crawler.stored import StoredCrawl
     from .crawler.stored import open_crawl as open  # noqa: A004 - mannerly.open reads well
@@ -34,6 +35,7 @@ __all__ = [
     "Politeness",
     "Request",
     "Settings",
+    "Spider",
     "StoreError",
     "StoredCrawl",
     "acrawl",
@@ -50,6 +52,7 @@ _HOMES = {
     "Politeness": "mannerly.politeness",
     "Request": "mannerly.crawler.page.request:PageRequest",
     "Settings": "mannerly.politeness",
+    "Spider": "mannerly.crawler.spider",
     "StoreError": "mannerly.crawler.store.base",
     "StoredCrawl": "mannerly.crawler.stored",
     "acrawl": "mannerly.crawler.crawl",

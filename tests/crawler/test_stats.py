@@ -341,6 +341,7 @@ HEARD = {
     crawl_events.PageSettled,
     crawl_events.ListSettled,
     crawl_events.ItemsExtracted,
+    crawl_events.HandlerLacked,
     crawl_events.PageRetried,
     crawl_events.PageVisited,
     crawl_events.UrlsDropped,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 import mannerly
 from mannerly.crawler.host_view import HostView
@@ -166,6 +166,20 @@ def keywords(polite: mannerly.Settings, core: mannerly.Politeness) -> None:
     mannerly.crawl("https://example.org/", max_urls="many")  # type: ignore[arg-type]
     mannerly.crawl("https://example.org/", max_rate="fast")  # type: ignore[arg-type]
     mannerly.crawl(5)  # type: ignore[arg-type]
+
+
+def spider() -> mannerly.Spider:
+    shop = mannerly.Spider("https://example.org/", "https://example.com/", max_rate=4)
+    mannerly.Spider("https://example.org/", max_url=5)  # type: ignore[call-arg]
+
+    @shop.on("*/list/*")
+    def category(page: mannerly.Page) -> mannerly.Request:
+        return page.follow("/tea", label="product", data={"price": 4}, priority=1)
+
+    kept: Callable[[mannerly.Page], mannerly.Request] = category  # a decorator keeps the type
+    del kept
+    assert_type(next(shop.run(data_dir="crawl-shop", max_urls=5)), dict[str, Any])
+    return shop
 
 
 def errors() -> ValueError | None:

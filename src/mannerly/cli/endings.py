@@ -84,6 +84,7 @@ def described(result: CrawlResult, location: str | None) -> dict[str, object]:
     extracted = stats.pop("extracted")
     stats["items"] = extracted["items"]
     stats["extract_errors"], stats["extract_error"] = extracted["errors"], extracted["first_error"]
+    stats["without_handler"] = extracted["lacking"]
     passing = ("tallies", "host_views", "latencies", "blocked", "commits", "warmth", "latest_url")
     for name in passing:
         del stats[name]

@@ -250,6 +250,8 @@ def _items(stats: Stats) -> list[str]:
     if stats.extracted.errors:
         pages = many(stats.extracted.errors, "page")
         said.append(f"extract failed on {pages}: {safe_term(stats.extracted.first_error or '')}")
+    for label, count in sorted(stats.extracted.lacking.items()):
+        said.append(f"no handler for label {safe_term(label)}: {many(count, 'page')}")
     return said
 
 

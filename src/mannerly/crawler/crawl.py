@@ -505,7 +505,8 @@ class Crawl(StoredCrawl):
                 self._acknowledge(delivered)
                 queue.acknowledge(delivered)
 
-        return Page(delivered.record, delivered.headers, delivered.body, done)
+        _, _, _, _, record, headers, body, items = delivered
+        return Page(record, headers, body, done, items=items)
 
     def _lost_seeds(self) -> list[Page]:
         """Return the seeds that could not be fetched as pages, with the cause as their error."""

@@ -10,6 +10,7 @@ through unchanged, so a listener sees one stream.
     PageSettled      a page has its record: fetched, or failed without a retry left
     ListSettled      the same for a sitemap or a public index
     ItemsExtracted   the extract function was run on a page
+    HandlerLacked    no handler has the label of a page
     PageRetried      a page will be asked for again
     PageVisited       a page that is warmed was asked for
     UrlsDropped      queued URLs will not be fetched
@@ -73,6 +74,12 @@ class ItemsExtracted(NamedTuple):
 
     items: int
     error: str | None
+
+
+class HandlerLacked(NamedTuple):
+    """A page was recorded only, since no handler of the spider has its label."""
+
+    label: str
 
 
 class ListSettled(NamedTuple):
@@ -210,6 +217,7 @@ Event: TypeAlias = (
     | RobotsAnswered
     | PageSettled
     | ItemsExtracted
+    | HandlerLacked
     | ListSettled
     | PageRetried
     | PageVisited

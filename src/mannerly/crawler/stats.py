@@ -213,6 +213,7 @@ class Extracted:
     items: int = 0
     errors: int = 0  # pages on which it failed
     first_error: str | None = None
+    lacking: Counter[str] = field(default_factory=Counter)  # pages without a handler, by label
 
     def add(self, other: Extracted) -> None:
         """Add another process's results."""

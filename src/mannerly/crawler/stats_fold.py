@@ -41,6 +41,7 @@ PACED = (
 )
 _DAY_S = 86_400.0
 OTHER_PATTERNS = "other patterns"
+OTHER_LABELS = "other labels"
 
 
 class StatsFold:
@@ -57,6 +58,7 @@ class StatsFold:
             crawl_events.PageSettled: self._page,
             crawl_events.ListSettled: self._list,
             crawl_events.ItemsExtracted: self._extracted,
+            crawl_events.HandlerLacked: self._handler_lacked,
             crawl_events.PageRetried: self._retried,
             crawl_events.PageVisited: self._visited,
             crawl_events.UrlsDropped: self._dropped,
@@ -138,6 +140,11 @@ class StatsFold:
         if event.error is not None:
             self.stats.extracted.errors += 1
             self.stats.extracted.first_error = self.stats.extracted.first_error or event.error
+
+    def _handler_lacked(self, event: crawl_events.HandlerLacked) -> None:
+        lacking = self.stats.extracted.lacking
+        is_named = event.label in lacking or len(lacking) < REMARKABLE
+        lacking[event.label if is_named else OTHER_LABELS] += 1
 
     def _list(self, event: crawl_events.ListSettled) -> None:
         self.stats.robots += 1
@@ -266,7 +273,7 @@ class StatsFold:
             mine,
             now=now,
             requests=copy(mine.requests),
-            extracted=copy(mine.extracted),
+            extracted=replace(mine.extracted, lacking=copy(mine.extracted.lacking)),
             loop=copy(mine.loop),
             hosts_known=sum(each.places.known for each in shards),
         )

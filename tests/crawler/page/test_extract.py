@@ -64,7 +64,7 @@ def test_dict_list_and_none_are_items(
     extractor: Make, function: Callable[[Page], object], wanted: list[dict[str, Any]]
 ) -> None:
     """One item, several, or none."""
-    found, _ = extractor(function)(RECORD, {}, BODY)
+    found = extractor(function)(RECORD, {}, BODY).items
 
     assert [json.loads(line) for line in found.items] == wanted
     assert found.error is None
@@ -85,7 +85,7 @@ def raising(error: BaseException) -> None:
         (lambda page: 1 / 0, "ZeroDivisionError: division by zero"),
         (
             lambda page: "text",
-            "extract returned str: return or yield dict, a dataclass, Request or None",
+            "extract returned str: return or yield dict, a dataclass, a msgspec Struct",
         ),
         (lambda page: [{1: 2}], "extract returned dict"),
         (lambda page: {"a": object()}, "TypeError"),
@@ -99,7 +99,7 @@ def test_failure_costs_the_items_of_one_page(
     extractor: Make, function: Callable[[Page], object], words: str
 ) -> None:
     """The error is kept on one line, and the next page is none the worse."""
-    found, _ = extractor(function)(RECORD, {}, BODY)
+    found = extractor(function)(RECORD, {}, BODY).items
 
     assert found.items == []
     assert found.error is not None
@@ -116,7 +116,7 @@ def test_function_that_hangs_is_named_and_ended(
         while True:
             time.sleep(0.01)
 
-    found, _ = extractor(hanging, longest_s=2.0)(RECORD, {}, BODY)
+    found = extractor(hanging, longest_s=2.0)(RECORD, {}, BODY).items
 
     assert found.error == "TimeoutError: took longer than 2 s"
     said = capfd.readouterr().err
@@ -158,7 +158,7 @@ def test_file_that_cannot_be_loaded_is_an_error_of_each_page(tmp_path: Path, cod
     file = tmp_path / "broken.py"
     file.write_text(f"{code}\ndef extract(page): ...\n")
 
-    items, error, _ = extracted_by(f"{file}:extract", RECORD, {}, BODY)
+    items, error, *_ = extracted_by(f"{file}:extract", RECORD, {}, BODY)
 
     assert items == []
     assert error is not None

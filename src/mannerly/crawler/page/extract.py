@@ -5,7 +5,8 @@ function that other processes cannot import runs in this one (`ExtractHere`). Wh
 committed with the page, exactly once. Any failure costs the page its items, is the error of its
 record, and is counted and shown.
 
-An item is a dict, or a dataclass. A `Request` asks for more: it joins the commit of the page.
+An item is a dict, a dataclass, a msgspec Struct or a pydantic model. A
+`Request` asks for more: it joins the commit of the page.
 
     my_items.py:extract     a function in a file; the file's folder can be imported from
     package.items:extract   a function of an installed module
@@ -31,6 +32,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -38,12 +40,14 @@ import msgspec
 
 from mannerly.crawler.model import PageItems
 
+from .handlers import Handlers, UnknownLabelError
 from .page import Page
 from .parsed import CodeFailed, ParseFailed, clean_line
 from .request import MOST, Asked, PageRequest, candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
 
     from mannerly.crawler.model import Candidate, PageRecord
     from mannerly.crawler.payload import Payload
@@ -52,10 +56,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_FILE_MODULE = "mannerly_extract_"  # the beginning of the names of modules loaded from files
 _HERE = "here:"  # the beginning of the names of functions that only this process has
 
-Answer: TypeAlias = "tuple[list[bytes], str | None, list[tuple[str, bytes, bool]]]"
-"""The items of a page, the error and requests, as plain values: a helper may have lost modules."""
+Answer: TypeAlias = "tuple[list[bytes], str | None, list[tuple[str, bytes, bool, int]], bool]"
+"""The items of a page, the error, requests and whether no handler has the label, as plain values: a
+helper may have lost modules."""
 
 
 class ExtractResult(NamedTuple):
@@ -63,6 +69,7 @@ class ExtractResult(NamedTuple):
 
     items: PageItems
     requests: Sequence[Candidate] = ()
+    lacks_handler: bool = False  # no handler of the spider has the label of the page
 
 
 class ExtractError(ValueError):
@@ -90,9 +97,17 @@ _here: WeakValueDictionary[str, NamedFunction] = WeakValueDictionary()
 def _name_of(function: Extract) -> str:
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = sys.modules.get(getattr(function, "__module__", None) or "__main__")
-    if module is not None and module.__name__ != "__main__" and name.isidentifier():
+    is_file = module is not None and module.__name__.startswith(_FILE_MODULE)
+    if isinstance(function, Handlers) and module is not None:
+        name = next((name for name, each in vars(module).items() if each is function), "")
+        # Its runs are guarded in the main script, too, which is not so for other functions.
+        is_file = is_file or (module.__name__ == "__main__" and not module.__package__)
+    if module is not None and (is_file or module.__name__ != "__main__") and name.isidentifier():
         is_found = getattr(module, name, None) is function
         file = Path(getattr(module, "__file__", None) or "/")
+        if is_file:
+            is_source = is_found and file.suffix == ".py"
+            return f"{file.absolute()}:{name}" if is_source else f"{_HERE}{name}-{id(function)}"
         depth = module.__name__.count(".") + (file.stem == "__init__")
         # Other processes do not import from the working directory.
         if is_found and not _is_working_directory(file.parents[min(depth, len(file.parents) - 1)]):
@@ -150,22 +165,49 @@ def _from_file(path: Path) -> object:
     folder = str(path.parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    spec = importlib.util.spec_from_file_location(f"mannerly_extract_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{_FILE_MODULE}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    return _run(lambda: spec.loader.exec_module(module) or module, str(path))  # type: ignore[union-attr]
+    sys.modules[spec.name] = module  # dataclasses and models look up the types of fields there
+    try:
+        return _run(lambda: spec.loader.exec_module(module) or module, str(path))  # type: ignore[union-attr]
+    except ExtractError:
+        del sys.modules[spec.name]
+        raise
 
 
 def _from_module(name: str) -> object:
     return _run(lambda: importlib.import_module(name), name)
 
 
+_loading: list[str] = []  # modules that are being loaded now
+
+
+def is_loading() -> bool:
+    """Return whether a module of the user is being loaded: it must not run a crawl then."""
+    return bool(_loading)
+
+
 def _run(load_module: Callable[[], object], name: str) -> object:
+    _loading.append(name)
     try:
         return load_module()
     except (Exception, SystemExit) as error:
-        raise ExtractError(f"{name} cannot be loaded: {_words(error)}") from error
+        words = f"{name} cannot be loaded: {_words(error)}{_line_of(error, name)}"
+        raise ExtractError(words) from error
+    finally:
+        _loading.pop()
+
+
+def _line_of(error: BaseException, file: str) -> str:
+    """Return the line of a file in which an error was raised, as ` (line 3)`; else nothing."""
+    lines = [line for frame, line in walk_tb(error.__traceback__) if _is_in(frame, file)]
+    return f" (line {lines[-1]})" if lines else ""
+
+
+def _is_in(frame: FrameType, file: str) -> bool:
+    return frame.f_code.co_filename == file
 
 
 # ---------------------------------------------------------------------- in helper processes
@@ -203,16 +245,28 @@ def extracted_by(
         MemoryError: this process has too little.
     """
     try:
+        function = _loaded(name)
+        if not _is_for(function, record.status):
+            return [], None, [], False
         page = Page(record, headers, body, carried=carried)
-        items, asked = _sorted(_loaded(name)(page))
-        return items, None, [(each.url, each.carried, each.is_again) for each in asked]
+        items, asked = _sorted(function(page))
+        return items, None, [(*each,) for each in asked], False
     except MemoryError:
         raise
+    except UnknownLabelError:
+        return [], None, [], True
     except BaseException as error:  # noqa: BLE001 - whatever it is, it costs this page only
-        return [], _words(error), []
+        return [], _words(error), [], False
 
 
 _loaded = lru_cache(maxsize=None)(load)
+
+
+def _is_for(function: Extract, status: int | None) -> bool:
+    """Return whether a function is called for pages with this status."""
+    if isinstance(function, Handlers):
+        return function.takes(status)
+    return status is not None and 200 <= status < 300
 
 
 def items_of(result: object, record: PageRecord) -> ExtractResult:
@@ -220,8 +274,9 @@ def items_of(result: object, record: PageRecord) -> ExtractResult:
     if isinstance(result, CodeFailed | ParseFailed):
         return ExtractResult(PageItems([], clean_line(result.reason)))
     answer: Answer = result  # type: ignore[assignment]
-    items, error, asked = answer
-    return _extracted(items, error, [Asked(*each) for each in asked], record)
+    items, error, asked, lacks_handler = answer
+    found = _extracted(items, error, [Asked(*each) for each in asked], record)
+    return found._replace(lacks_handler=lacks_handler)
 
 
 def items_here(function: Extract, page: Page) -> ExtractResult:
@@ -232,6 +287,8 @@ def items_here(function: Extract, page: Page) -> ExtractResult:
     """
     try:
         items, asked = _sorted(function(page))
+    except UnknownLabelError:
+        return ExtractResult(PageItems([]), lacks_handler=True)
     except BaseException as error:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and isinstance(error, KeyboardInterrupt):
@@ -271,12 +328,17 @@ def _sorted(found: object) -> tuple[list[bytes], list[Asked]]:
 
 def _line(item: object) -> bytes:
     is_dict = isinstance(item, dict) and all(isinstance(key, str) for key in item)
-    if not is_dict and (isinstance(item, type) or not is_dataclass(item)):
+    if callable(dump := getattr(item, "model_dump", None)) and not isinstance(item, type):
+        item, is_dict = dump(mode="json"), True  # a model of pydantic
+    is_value = is_dict or isinstance(item, msgspec.Struct) or is_dataclass(item)
+    line = _encode(item) if is_value and not isinstance(item, type) else b""
+    if not line.startswith(b"{"):  # a Struct may be written as a list
         kind = type(item).__name__
         raise TypeError(
-            f"extract returned {kind}: return or yield dict, a dataclass, Request or None"
+            f"extract returned {kind}: return or yield dict, a dataclass, a msgspec Struct, a "
+            "pydantic model, Request or None"
         )
-    return _encode(item)
+    return line
 
 
 def _words(error: BaseException) -> str:
@@ -346,6 +408,8 @@ class ExtractHere:
         carried: Payload | None = None,
     ) -> ExtractResult:
         """Return the items of a page and requests, or why there are none."""
+        if not _is_for(self._function, record.status):
+            return ExtractResult(PageItems([]))
         return items_here(self._called, Page(record, headers, body, carried=carried))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from .links import resolve_links
 from .parsed import ParsedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from turbohtml import Document, Element
 
@@ -36,7 +36,7 @@ class Page:
         body: the response's body, decompressed, cut at `max_bytes`.
     """
 
-    __slots__ = ("_carried", "_done", "_links", "_tree", "body", "headers", "record")
+    __slots__ = ("_carried", "_done", "_items", "_links", "_tree", "body", "headers", "record")
 
     def __init__(
         self,
@@ -45,18 +45,20 @@ class Page:
         body: bytes,
         done: Callable[[], None] | None = None,
         carried: Payload | None = None,
+        items: Sequence[bytes] = (),
     ) -> None:
         self.record = record
         self.headers = headers
         self.body = body
         self._done = done
         self._carried = carried
+        self._items = items
         self._links: list[str] | None = None
         self._tree: Document | None = None
 
     def __reduce__(self) -> tuple[type[Page], tuple[Any, ...]]:
         # So a page can be sent to a process pool. The copy cannot acknowledge it.
-        return Page, (self.record, dict(self.headers), self.body, None, self._carried)
+        return Page, (self.record, dict(self.headers), self.body, None, self._carried, self._items)
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.status if self.status is not None else self.error}>"
@@ -110,6 +112,11 @@ class Page:
     def data(self) -> Any:
         """The data of the request that led here, a copy each time; {} without."""
         return {} if self._carried is None else self._carried.data
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The items that the extract function or a handler has made of this page."""
+        return [msgspec.json.decode(item) for item in self._items]
 
     def follow(self, link: str | Element, **parts: Any) -> PageRequest:
         """Return a request for a link of this page, to be yielded from an extract function.

@@ -15,7 +15,7 @@ from xxhash import xxh3_128_hexdigest
 from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Candidate
 from mannerly.crawler.payload import Payload, decode, encode, payload
-from mannerly.crawler.web.priority import priority as usual_priority
+from mannerly.crawler.web.priority import asked_priority
 from mannerly.crawler.web.urls import canonical, host_key_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Asked(NamedTuple):
     url: str
     carried: bytes  # its payload, encoded; empty: it has none
     is_again: bool  # asked again on purpose
+    priority: int = 0
 
 
 class PageRequest:
@@ -51,13 +52,15 @@ class PageRequest:
         label: what the page is: the function finds it as `page.label`.
         data: a value of JSON up to 64 kB, which comes back as `page.data`.
         idempotent: it may be sent again when its answer is lost, as a GET may.
+        priority: of requests to one host those with a larger number go first: one step is as much
+            as one link less between a seed and its page. From -1000 to 1000.
         dont_filter: ask although the same was asked before, once for each time this is yielded.
 
     Raises:
         ValueError: it cannot be sent or stored; the message says which part, and its limit.
     """
 
-    __slots__ = ("is_again", "payload", "url")
+    __slots__ = ("is_again", "payload", "priority", "url")
 
     def __init__(
         self,
@@ -72,8 +75,11 @@ class PageRequest:
         label: str = "",
         data: Any = None,
         idempotent: bool = False,
+        priority: int = 0,
         dont_filter: bool = False,
     ) -> None:
+        if type(priority) is not int or abs(priority) > _FIRST:
+            raise ValueError(f"a priority is a whole number from -{_FIRST} to {_FIRST}")
         found = canonical(url, url)
         if found is None:
             raise ValueError(f"not a URL that can be asked for: {url[:200]!r}")
@@ -83,6 +89,7 @@ class PageRequest:
             body, headers = msgspec.json.encode(json), {**_JSON, **(headers or {})}
         self.url = found
         self.is_again = dont_filter
+        self.priority = priority
         self.payload: Payload | None = payload(
             method,
             headers=headers,
@@ -100,9 +107,10 @@ class PageRequest:
     def asked(self) -> Asked:
         """Return it as plain values."""
         carried = b"" if self.payload is None else encode(self.payload)
-        return Asked(self.url, carried, self.is_again)
+        return Asked(self.url, carried, self.is_again, self.priority)
 
 
+_FIRST = 1000
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -115,7 +123,7 @@ def candidates(record: PageRecord, asked: Iterable[Asked]) -> list[Candidate]:
     found = []
     depth = record.depth + 1
     for number, each in enumerate(asked):
-        url, carried, is_again = each
+        url, carried, is_again, first = each
         carries = decode(carried) if carried else None
         if is_again:  # another one in each answer of the page
             mark = xxh3_128_hexdigest(f"{record.url} {record.fetched_at} {number}".encode())
@@ -123,9 +131,6 @@ def candidates(record: PageRecord, asked: Iterable[Asked]) -> list[Candidate]:
         if canonical(url, url) != url:
             raise ValueError(f"not a URL as it is written in a crawl: {url[:200]!r}")
         kind = Kind.PAGE if carries is None else carries.kind
-        found.append(
-            Candidate(
-                url, host_key_of(url), depth, usual_priority(depth), record.url, 0, kind, carries
-            )
-        )
+        place = asked_priority(depth, first)
+        found.append(Candidate(url, host_key_of(url), depth, place, record.url, 0, kind, carries))
     return found

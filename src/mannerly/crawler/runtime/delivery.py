@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Fetched, PageRecord
@@ -40,6 +40,7 @@ class Delivered(NamedTuple):
     record: PageRecord
     headers: dict[str, str]
     body: bytes
+    items: Sequence[bytes] = ()  # that the user's code made of it
 
 
 class Delivery:
@@ -88,6 +89,7 @@ class Delivery:
             result.found.record,
             answer.headers,
             answer.body,
+            () if result.found.items is None else result.found.items.items,
         )
         self._outgoing.append(page)
 

@@ -50,6 +50,11 @@ def priority(
     return _BAND * (1 + min(depth, _MAX_DEPTH)) + 5 * _rank(sitemap_priority) + _age(lastmod_age_s)
 
 
+def asked_priority(depth: int, first: int) -> int:
+    """Return the priority of a program's request that is to go `first` bands before its own."""
+    return max(0, priority(depth) - _BAND * first)
+
+
 def sitemap_turn(number: int) -> int:
     """Return the priority of a host's sitemap; `number` counts those before it."""
     later = number - _FIRST_SITEMAPS + 1

@@ -1,0 +1,168 @@
+"""A spider: seeds, options of a crawl, and handlers of its pages. It is run as a crawl.
+
+To a crawl its handlers are one extract function (`page.handlers`, `page.extract`): they run in
+helper processes, which import the file of the spider. So what they return is committed with its
+page, and a spider has nothing to lose in a crash.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from mannerly.crawler.options.values import OptionError, from_keywords
+from mannerly.crawler.page.extract import (
+    ExtractError,
+    NamedFunction,
+    is_loading,
+    is_only_here,
+    load,
+)
+from mannerly.crawler.page.handlers import Handlers
+from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.crawler.web.words import many
+
+from .crawl import Crawl
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Iterable
+    from pathlib import Path
+    from typing import Unpack
+
+    from mannerly.crawler.options.keywords import CrawlOptions
+
+    from .crawl import CrawlResult
+
+
+class Spider(Handlers):
+    """Seeds, options of a crawl, and a handler for each kind of page.
+
+        shop = mannerly.Spider("https://shop.example/", max_rate=4)
+
+        @shop.on("*/category/*")
+        def category(page):
+            for link in page.select("a.product"):
+                yield page.follow(link, label="product")
+
+        @shop.on(label="product")
+        def product(page):
+            yield {"name": page.select_one("h1").text}
+
+    `for item in shop.run()` runs it. Links
+    are followed as by `crawl`; with `follow=False` only what handlers yield is asked for.
+
+    Args:
+        seeds: URLs to begin with.
+        options: every option of `mannerly crawl`, by its name with underscores.
+
+    Attributes:
+        result: how the latest run in this program ended; None before.
+
+    Raises:
+        OptionError: an option is unknown, or a value is out of its range.
+        ValueError: a seed is not an http or https URL.
+    """
+
+    def __init__(self, *seeds: str, **options: Unpack[CrawlOptions]) -> None:
+        super().__init__()
+        if "extract" in options:
+            raise OptionError("extract: a spider has handlers in its place")
+        if options.get("follow") is False:
+            options.setdefault("seeding_strategy", "none")  # only what handlers yield
+        from_keywords(options)  # raises OptionError
+        canonical_seeds(seeds)  # raises ValueError
+        self.seeds = seeds
+        self.options = options
+        self.result: CrawlResult | None = None
+        self.__module__ = sys._getframe(1).f_globals.get("__name__", "")  # where it is found again
+
+    def __repr__(self) -> str:
+        return f"<Spider {' '.join(self.seeds)}>"
+
+    def run(
+        self,
+        seeds: str | Iterable[str] = (),
+        *,
+        data_dir: str | Path | None = None,
+        fresh: bool = False,
+        **options: Unpack[CrawlOptions],
+    ) -> Generator[dict[str, Any]]:
+        """Run the crawl, and yield items as they come, as dicts.
+
+            for item in shop.run(data_dir="crawl-shop"):
+                print(item)
+
+        Asking for the item behind the last one of a page acknowledges that page. A loop that was
+        left continues when the program is run again with the same `data_dir`; the items of a page
+        that was not acknowledged come again. Without a `data_dir` nothing is kept. A warning
+        says on how many pages handlers failed.
+
+        Args:
+            seeds: in place of those of the spider.
+            data_dir: directory of the crawl; running again with the same one resumes the crawl.
+            fresh: delete the crawl in `data_dir` first, and start over.
+            options: options of the crawl, on top of those of the spider.
+
+        Raises:
+            ExtractError: the file of the spider cannot be imported, or does this when it is.
+            OptionError, ValueError, StoreError: as `Crawl`.
+        """
+        return self._items(self._crawl(seeds, data_dir, options, fresh=fresh))
+
+    def arun(
+        self,
+        seeds: str | Iterable[str] = (),
+        *,
+        data_dir: str | Path | None = None,
+        fresh: bool = False,
+        **options: Unpack[CrawlOptions],
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Run the crawl like `run`, for `async for`, without blocking the event loop."""
+        return self._aitems(self._crawl(seeds, data_dir, options, fresh=fresh))
+
+    def _crawl(
+        self,
+        seeds: str | Iterable[str],
+        data_dir: str | Path | None,
+        options: CrawlOptions,
+        *,
+        fresh: bool,
+    ) -> Crawl:
+        if is_loading():
+            raise ExtractError(
+                "the spider is run while its file is imported, and helper processes import it, "
+                'too: put that below `if __name__ == "__main__":`'
+            )
+        name = NamedFunction(self).name
+        if self.__module__ == "__main__" and not is_only_here(name):
+            load(name)  # as helpers will: what is wrong is found now
+        mine: CrawlOptions = {**self.options, **options, "extract": self}
+        return Crawl(seeds or self.seeds, data_dir=data_dir, fresh=fresh, **mine)
+
+    def _items(self, made: Crawl) -> Generator[dict[str, Any]]:
+        with made:
+            try:
+                for page in made:
+                    yield from page.items
+            finally:
+                self._ended(made)
+
+    async def _aitems(self, made: Crawl) -> AsyncGenerator[dict[str, Any]]:
+        import asyncio
+
+        try:
+            async with aclosing(aiter(made)) as pages:
+                async for page in pages:
+                    for item in page.items:
+                        yield item
+        finally:
+            self._ended(made)
+            await asyncio.to_thread(made.close)
+
+    def _ended(self, made: Crawl) -> None:
+        self.result = result = made.result
+        if result is not None and (failed := result.stats.extracted).errors:
+            words = f"handlers failed on {many(failed.errors, 'page')}, first: {failed.first_error}"
+            warnings.warn(words, RuntimeWarning, stacklevel=3)
