@@ -10,7 +10,7 @@ server, so that it changes with a restart of any of them, in whatever order they
 server that says that it is a replica is left at once, because after a failover another one may
 answer under the same address.
 
-The module is long because all that can come of an exchange is told apart in one place.
+The module is long because every outcome of an exchange is handled here.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Files are in WAL mode: a commit appends, readers are never in the way, and a cra
 commit that reached the disk. With `synchronous` NORMAL a power cut may lose the last commits, each
 as a whole; with FULL it loses none.
 
-This module knows only the kind of a file, not its tables. It is long because whatever SQLite says
-is understood in one place.
+This module knows only the kind of a file, not its tables. It is long because every error of SQLite
+is translated here.
 """
 
 from __future__ import annotations

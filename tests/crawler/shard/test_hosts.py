@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from virtual.store.memory import MemoryStore
 
+from mannerly.crawler.host.host import HostCounts
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.host.records import HostRecords
 from mannerly.crawler.host.remembering import LONGEST_UNSURE_S
@@ -41,6 +42,7 @@ class Records:
         self.committed = self._records.committed
         self.evicted = self._records.evicted
         self.give_up = self._records.give_up
+        self.record = self._records.record
 
     @property
     def known(self) -> list[str]:
@@ -105,6 +107,52 @@ def ready_in_s(store: MemoryStore, now: Now, *, boot: str = BOOT) -> float:
     records, politeness = records_of(store, is_resumed=True, boot=boot)
     records.recall(HOST, now)
     return politeness.ready_at(HOST, now=now.mono) - now.mono
+
+
+def test_record_of_a_host_keeps_each_field_in_its_place() -> None:
+    """It is made by position, so a field that was moved would be taken for another one."""
+    records = Records(MemoryStore(frontier_limit=10), Politeness(Settings()), is_resumed=True)
+    known = HostRecord(
+        host=HOST,
+        adaptive_delay_s=0.5,
+        adaptive_delay_floor_s=2.0,
+        crawl_delay_s=3.0,
+        allowance=4.0,
+        block_s=5.0,
+        concurrency=6,
+        is_proven=True,
+        blocked_until=7.0,
+        next_at=8.0,
+        updated_at=9.0,
+        fetched=10,
+        refused=11,
+        failed=12,
+        retired="timeout",
+        failing_since=13.0,
+        failures_in_a_row=14,
+        breaker_failures=15,
+        breaker_opens=16,
+        breaker_until=17.0,
+        boot="18",
+        updated_mono=19.0,
+        smallest_gap_s=20.0,
+        required_gap_s=21.0,
+        early=22,
+        smallest_gap_at=23.0,
+        requests=24,
+        retry_afters=25,
+        retry_afters_broken=26,
+        doing=b"27",
+    )
+    assert len(set(known)) == len(known), "two fields have the same value"
+    host = records.hosts.meet(HOST)
+    host.counts = HostCounts()
+    host.counts.put(known)
+
+    record = records.record(HOST, Now(mono=500.0, wall=WALL))
+
+    of_this_run = {"next_at": 0.0, "updated_at": WALL, "boot": "", "updated_mono": 500.0}
+    assert record == known._replace(**of_this_run)
 
 
 def test_short_retry_after_survives_a_crash() -> None:

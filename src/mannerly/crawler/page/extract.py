@@ -17,7 +17,7 @@ works on which page, and after `longest_s` the function is ended by an exception
 return from C code (a regular expression without an end) cannot be ended, only named; one that ends
 the process (`os._exit`) ends the crawl.
 
-The module is long because a call in a helper and one in this process make the same of a page.
+The module is long because the function can be called in a helper and in this process.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ elements is tested on generated and damaged markup and on the inputs of html5lib
 The tree's parser takes 25 ms and some megabytes to import, so that is done when it is first needed.
 Without PCRE2, or where it may not generate machine code, every page gets its tree (`pcre.py`).
 
-This module is long because the pattern and what becomes of its fields change together.
+This module is long because the pattern and the code that reads its groups change together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ started or written. If the store fails during a single call, it is unknown wheth
 applied: the shard is dropped. An exchange (`exchange`) can be repeated. While its answer is
 awaited, the sockets are served.
 
-This module is long because the loop and everything that makes it start less are one object.
+This module is long because the loop and all that slows it down share one state.
 """
 
 from __future__ import annotations

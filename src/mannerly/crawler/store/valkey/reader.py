@@ -2,8 +2,6 @@
 
 What is left to do comes from the server, records come from files (`store.records`). Every question
 is one or a few exchanges; long answers come in pieces.
-
-The module is long because it answers every question of `ShardReader`, each in a few lines.
 """
 
 from __future__ import annotations
