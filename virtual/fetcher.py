@@ -73,7 +73,6 @@ class FakeFetcher:
         address_of: Callable[[str], str] | None = None,
     ) -> None:
         self.clock = clock
-        self.idle_s = 0.0
         self._connect_s = connect_s
         self._connecting: RetryQueue[Request] = RetryQueue()
         self._may_leave: Callable[[Request, float, str], bool] = always
@@ -129,8 +128,8 @@ class FakeFetcher:
     def wait(self, timeout_s: float) -> list[Fetched]:
         if timeout_s > 0.0 and self._watched is not None and self._watched.select(0):
             return self._finished()
-        clock, began = self.clock, self.clock.now
-        until = began + max(0.0, timeout_s)
+        clock = self.clock
+        until = clock.now + max(0.0, timeout_s)
         while (open_at := self._connecting.next_due()) is not None and open_at <= min(
             [until, *self._instants[:1]]
         ):
@@ -138,7 +137,6 @@ class FakeFetcher:
             for request in self._connecting.pop_due(clock.now):
                 self._leave(request)
         clock.now = max(clock.now, min(until, self._instants[0])) if self._instants else until
-        self.idle_s += clock.now - began
         return self._finished()
 
     def ask(self, may_leave: Callable[[Request, float, str], bool]) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mannerly.crawler.runtime.governor import ENOUGH, FEWEST, FIRST, Governor
+from mannerly.crawler.runtime.governor import FEWEST, FIRST, Governor
 
 MOST = 512
-IDLE_S = 1.0
 
 
 def grown(most: int = MOST) -> Governor:
     """One that has had nothing but short turns."""
     governor = Governor(most)
     for _ in range(100):
-        governor.turned(0.001, IDLE_S)
+        governor.turned(0.001)
     return governor
 
 
@@ -23,7 +22,7 @@ def test_a_crawl_begins_with_few_and_soon_has_all() -> None:
     governor = Governor(MOST)
     totals = [governor.total]
     while totals[-1] < MOST:
-        governor.turned(0.001, IDLE_S)
+        governor.turned(0.001)
         totals.append(governor.total)
 
     assert totals[0] == FIRST
@@ -37,7 +36,7 @@ def test_the_operator_has_the_last_word(most: int) -> None:
     """Few are few from the start, and neither kind of slowness makes more of them."""
     governor = Governor(most)
     for _ in range(50):
-        governor.turned(0.3, IDLE_S)
+        governor.turned(0.3)
 
     assert Governor(most).total == most
     assert grown(most).total == most
@@ -47,36 +46,15 @@ def test_the_operator_has_the_last_word(most: int) -> None:
 def test_long_turns_leave_a_core_of_requests() -> None:
     """Something goes on, however long they are; one that is neither long nor short says nothing."""
     governor = grown()
-    governor.turned(0.2, IDLE_S)
+    governor.turned(0.2)
     after_one = governor.total
-    governor.turned(0.07, IDLE_S)
+    governor.turned(0.07)
     after_two = governor.total
     for _ in range(100):
-        governor.turned(0.2, IDLE_S)
+        governor.turned(0.2)
 
     assert after_one == after_two == 460
     assert governor.total == FEWEST
-
-
-def test_a_loop_that_never_waits_has_enough() -> None:
-    """Fewer are tried until it has to wait, but not fewer than it may need at once."""
-    governor = grown()
-    governor.turned(0.01, 0.0005)
-    after_one = governor.total
-    for _ in range(200):
-        governor.turned(0.01, 0.0)
-    least = governor.total
-    governor.turned(0.01, 0.002)
-
-    assert (after_one, least, governor.total) == (501, ENOUGH, ENOUGH + ENOUGH // 8 + 1)
-
-
-def test_a_turn_that_is_neither_long_nor_short_takes_some_if_nothing_was_waited_for() -> None:
-    """Two hundred answers at once are more than enough."""
-    governor = grown()
-    governor.turned(0.07, 0.0)
-
-    assert governor.total == 501
 
 
 def test_slow_commits_count_once_a_second() -> None:
@@ -110,6 +88,6 @@ def test_short_turns_do_not_hide_slow_commits() -> None:
     governor = grown()
     governor.committed(0.6, 1.0)
     for _ in range(100):
-        governor.turned(0.001, IDLE_S)
+        governor.turned(0.001)
 
     assert governor.total == 358

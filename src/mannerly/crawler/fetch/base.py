@@ -54,13 +54,7 @@ def never(_request: Request, _instant: Instant, _address: str) -> bool:
 
 
 class Fetcher(Protocol):
-    """Starts requests and returns the finished ones. One owner, one thread, one process.
-
-    Attributes:
-        idle_s: how long `wait` had nothing to do, in all.
-    """
-
-    idle_s: float
+    """Starts requests and returns the finished ones. One owner, one thread, one process."""
 
     @property
     def in_flight(self) -> int:

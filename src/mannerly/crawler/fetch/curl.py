@@ -126,7 +126,6 @@ class CurlFetcher:
         self._has_read_first = False
         self._refusing = _NO_HOSTS  # in answers that were read and not returned yet
         self._is_closed = False
-        self.idle_s = 0.0
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -212,9 +211,7 @@ class CurlFetcher:
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
-            woke = time.monotonic()
-            self.idle_s += woke - now
-            is_stale = woke - self._read_until > FRESH_S
+            is_stale = time.monotonic() - self._read_until > FRESH_S
             if is_stale and (reads_first or pause_s > FRESH_S):
                 if self._reads_something():
                     return self._finished(has_read_first=True)

@@ -225,7 +225,7 @@ class Engine:
                 except (LeaseLost, StoreAway) as error:
                     self._lose(flight.shard, error)
             self._account(flight, answer, frees_page=frees_page)
-        self._governor.turned(self._clock.now() - now.mono, self._wire.take_idle_s())
+        self._governor.turned(self._clock.now() - now.mono)
 
     def _decoded(self, answer: Fetched) -> Fetched:
         """Return an answer with its body decoded, which may make it a thousand times larger."""

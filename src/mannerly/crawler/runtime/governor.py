@@ -6,8 +6,7 @@
     no memory or descriptors   by commits ← half        at most once a second
 
     turn ≥ 0.1 s       by turns ← 0.9 · by turns        a turn: reading what has come in
-    never idle         by turns ← 0.98 · by turns       down to 64
-    turn < 0.05 s      by turns ← + 12 %                unless it was never idle
+    turn < 0.05 s      by turns ← + 12 %
 
 The number of requests that may be under way is the smaller of the two, and never more than the
 operator allowed. The total is controlled, not the number of free slots: while the engine is busy no
@@ -16,9 +15,7 @@ just changed, hence the second between two changes.
 
 Turns count because an answer that waits here to be read gains nothing. It makes its host look slow,
 holds memory, and keeps a connection busy, so that more are opened: fewer than half as many give the
-same speed. So there need not be more than keep the loop busy: while it finds answers whenever it
-looks for some, fewer are tried. For that reason a crawl also begins with few, and grows within some
-turns.
+same speed. For that reason a crawl also begins with few requests, and grows within some turns.
 """
 
 from __future__ import annotations
@@ -35,8 +32,6 @@ EVERY_S = 1.0
 LONG_TURN_S = 0.1
 SHORT_TURN_S = 0.05
 FIRST = 128
-ENOUGH = 64  # while the loop finds work whenever it looks
-IDLE_SHARE = 0.1  # of the time that answers take: more than that was lost by waiting
 FEWEST = 16  # a turn with 16 answers is long only if a page takes 6 ms; fewer would not help then
 
 
@@ -85,15 +80,10 @@ class Governor:
             self._by_commits = max(1, min(self._by_commits, self._by_turns) // 2)
             self._changed_at = now
 
-    def turned(self, took_s: float, idle_s: float) -> None:
-        """Adjust the limit after a turn whose answers took `took_s` seconds to handle.
-
-        The loop had waited for `idle_s` seconds before they came.
-        """
+    def turned(self, took_s: float) -> None:
+        """Adjust the limit after a turn whose answers took `took_s` seconds to handle."""
         total = self._by_turns
         if took_s >= LONG_TURN_S:
             self._by_turns = min(total, max(FEWEST, int(0.9 * total)))
-        elif idle_s <= IDLE_SHARE * took_s:
-            self._by_turns = min(total, max(ENOUGH, int(0.98 * total)))
         elif took_s < SHORT_TURN_S and total < self.most:
             self._by_turns = min(self.most, total + total // 8 + 1)

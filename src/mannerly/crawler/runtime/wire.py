@@ -35,7 +35,6 @@ class Wire:
         self._clock = clock
         self._shards = shards
         self._arrived: list[Fetched] = []
-        self._idle_s = 0.0
         self.polled_at: Instant = NEVER  # the sockets, for the last time
         self.watch, self.start = fetcher.watch, fetcher.start
         fetcher.ask(self._may_leave)
@@ -60,11 +59,6 @@ class Wire:
         self.polled_at = self._clock.now()
         self.note_sent()
         return answers
-
-    def take_idle_s(self) -> float:
-        """Return how long there was nothing to do, since this was asked for last."""
-        before, self._idle_s = self._idle_s, self._fetcher.idle_s
-        return self._idle_s - before
 
     def serve(self) -> None:
         """Serve the sockets while the store works.
