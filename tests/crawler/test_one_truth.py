@@ -23,13 +23,13 @@ from mannerly.crawler import store as stores
 from mannerly.crawler.control import HostPause, Pause
 from mannerly.crawler.events import Watched
 from mannerly.crawler.host_view import HostStatus, HostView, LimitedBy
-from mannerly.crawler.inspection.host_words import cause, fields_of, sentence
+from mannerly.crawler.inspection.host_words import cause, fields_of, limit_words, sentence
 from mannerly.crawler.model import Now
 from mannerly.crawler.stats import Present, Stats
 from mannerly.crawler.store.base import Manifest, ShardOptions
 from mannerly.crawler.stored import StoredCrawl, open_crawl
 from mannerly.live.meter import Meter
-from mannerly.politeness import Settings
+from mannerly.politeness import LimitKind, Settings
 from mannerly.politeness.model import ErrorKind
 from mannerly.report.facts import read
 from mannerly.service.host_table import HostQuery, HostTable
@@ -258,6 +258,9 @@ def all_screens_agree(
     assert sentence(view) in printed(lambda: show_host(location, HOST), capsys)
     (line,) = host_table([view], WIDE)[1:]
     assert cause(view, short=True)[:18] in line
+    for words in limit_words(view):
+        assert words in printed(lambda: show_host(location, HOST), capsys)
+        assert f"its limit: {words}" in stored.explain(URLS[-1]).because
     if view.queued and view.state is not HostStatus.GIVEN_UP:
         assert sentence(view) in stored.explain(URLS[-1]).because
     text = metrics_text(
@@ -273,6 +276,42 @@ def all_screens_agree(
     assert samples["mannerly_host_pages"] == view.fetched
     assert samples["mannerly_host_refusals"] == view.refused
     assert samples["mannerly_host_queue_urls"] == view.queued
+
+
+def test_limit_that_was_recognised_is_on_every_screen(
+    location: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In plain words, with the second of the wall clock at which the host's windows open."""
+    opens_at, kept = 12.0, 0
+    crawl = Crawl(location, [f"https://{HOST}/more/{number}" for number in range(400)] + URLS)
+    crawl.world.wait(7.0)
+    crawl.world.pass_robots()
+    window = -1.0
+    while crawl.world.now.mono < 600.0:
+        crawl.world.wait(0.25)
+        for request in crawl.world.start():
+            if (now := (crawl.world.now.wall - opens_at) // 60.0) != window:
+                window, kept = now, 0
+            kept += 1
+            crawl.world.answer(request, 200 if kept <= 20 else 429)
+    crawl.settle()
+    monkeypatch.setattr(time, "time", lambda: crawl.world.now.wall)
+
+    with open_crawl(location) as stored:
+        (view,) = stored.hosts()
+        (known,) = view.known_limits
+        assert known.kind is LimitKind.FIXED
+        assert (round(known.requests), known.seconds) == (20, 60.0)
+        assert known.opens_at == pytest.approx(opens_at, abs=1.5)
+        (words,) = limit_words(view)
+        assert words.startswith("20 requests in 60 s, window starts at :1")
+        (told,) = fields_of(view)["known_limits"]
+        assert told["words"] == words
+        assert told["opened_at"] % 60.0 == pytest.approx(known.opens_at)
+        assert 0.0 <= view.record.updated_at - told["opened_at"] < 60.0
+        all_screens_agree(view, stored, location, capsys)
+        assert seen_by_the_run(crawl) == view
+    crawl.store.close()
 
 
 def test_host_of_another_crawl_is_shared_on_every_screen(

@@ -16,6 +16,7 @@ from mannerly.crawler.stats import Present, Stats
 from mannerly.crawler.stored import open_crawl
 from mannerly.demo import DemoWeb, plain_sites
 from mannerly.politeness import Grant, Politeness, Response, Settings
+from mannerly.politeness.snapshot import HostFigures
 from mannerly.service.host_table import HostTable
 from mannerly.service.metrics import Reading, metrics_text
 
@@ -41,7 +42,7 @@ def test_figures_are_those_of_the_snapshot() -> None:
         assert snapshot is not None
         assert figures is not None
         seen.append(figures)
-        assert figures == tuple(getattr(snapshot, name) for name in NAMES)
+        assert figures == tuple(getattr(snapshot, name) for name in HostFigures._fields)
 
     assert [figures.error_streak for figures in seen] == [0, 0, 1, 1, 1, 0, 0]
     assert [figures.success_streak for figures in seen] == [1, 2, 0, 0, 0, 1, 2]

@@ -298,9 +298,13 @@ def _pace(view: HostView) -> str:
 
 
 def _limit(view: HostView) -> str:
-    if not view.limit:
-        return "none found yet"
-    return f"{view.limit:.2f}/s, {'confirmed by refusals' if view.record.is_proven else 'not sure'}"
+    from mannerly.crawler.inspection.host_words import limit_words
+
+    said = []
+    if view.limit:
+        confirmed = "confirmed by refusals" if view.record.is_proven else "not sure"
+        said.append(f"{view.limit:.2f}/s, {confirmed}")
+    return "; ".join([*said, *limit_words(view)]) or "none found yet"
 
 
 def _gap(record: HostRecord) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from mannerly.politeness.model import Reason
+from mannerly.politeness.pace.kinds import KnownLimit  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from mannerly.crawler.model import HostRecord
@@ -157,6 +158,7 @@ class Doing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tokens: float = 0.0  # requests that could start at once
     success_streak: int = 0  # answers since the latest refusal or failure
     error_streak: int = 0  # refusals since the latest success
+    known_limits: tuple[KnownLimit, ...] = ()  # their windows open so long after the moment
 
 
 NOTHING_SEEN = Doing()
@@ -203,6 +205,7 @@ class HostView(NamedTuple):
     tokens: float = 0.0  # requests that could start at once
     success_streak: int = 0  # answers since the latest refusal or failure
     error_streak: int = 0  # refusals since the latest success
+    known_limits: tuple[KnownLimit, ...] = ()  # of which the kind was recognised; in wall time
     age_s: float = 0.0  # since it was so
 
     @property
@@ -296,6 +299,7 @@ def view_of(
         tokens=doing.tokens,
         success_streak=doing.success_streak,
         error_streak=doing.error_streak,
+        known_limits=tuple(known.counted_from(-record.updated_at) for known in doing.known_limits),
         age_s=age_s,
     )
 

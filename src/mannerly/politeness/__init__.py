@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Response,
         Wait,
     )
+    from .pace.kinds import KnownLimit, LimitKind
     from .retry import GiveUp, Retry
     from .settings import Settings
     from .snapshot import HostSnapshot, Snapshot
@@ -37,6 +38,8 @@ __all__ = [
     "HostSnapshot",
     "HostUnavailable",
     "Instant",
+    "KnownLimit",
+    "LimitKind",
     "Outcome",
     "Permit",
     "PermitError",
@@ -59,6 +62,7 @@ _HOMES = {
         *("Decision", "ErrorKind", "Grant", "Instant", "Outcome"),
         *("Permit", "Reason", "Refuse", "Response", "Wait"),
     ),
+    "pace.kinds": ("KnownLimit", "LimitKind"),
     "retry": ("GiveUp", "Retry"),
     "settings": ("Settings",),
     "snapshot": ("HostSnapshot", "Snapshot"),

@@ -11,6 +11,7 @@ from .breaker import BreakerState
 if TYPE_CHECKING:
     from .host import HostState
     from .model import Instant, Reason
+    from .pace.kinds import KnownLimit
 
 
 THROTTLED_WAIT_S = 0.1  # a caller that waited longer than this counts as throttled
@@ -51,6 +52,7 @@ class HostSnapshot:
     refusals: int  # with status 429
     network_errors: int  # without a status
     tokens: float | None  # requests that could start at once; None: the time was not given
+    known_limits: tuple[KnownLimit, ...]  # those of which the kind was recognised
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class HostFigures(NamedTuple):
     tokens: float  # requests that could start at once
     success_streak: int  # successes since the latest refusal or failure
     error_streak: int  # refusals since the latest success
+    known_limits: tuple[KnownLimit, ...]  # those of which the kind was recognised
 
 
 def figures(host: HostState, now: Instant) -> HostFigures:
@@ -98,6 +101,7 @@ def figures(host: HostState, now: Instant) -> HostFigures:
         host.tokens(now),
         host.success_streak,
         health.throttle_streak if health else 0,
+        host.strategy.known_limits if host.strategy else (),
     )
 
 
@@ -140,4 +144,5 @@ def describe(host: HostState, *, waiters: int, now: Instant | None) -> HostSnaps
         refusals=health.refusals if health else 0,
         network_errors=health.network_errors if health else 0,
         tokens=None if now is None else latest.tokens,
+        known_limits=latest.known_limits,
     )

@@ -78,8 +78,9 @@ def run(
     if reset := getattr(server, "reset", None):
         reset(random.Random(f"server {seed}"))
     events: list[Event] = []
-    controller = core or Politeness(replace(settings, seed=seed), on_event=events.append)
-    simulation = _Run(settings, server, duration_s, controller)
+    if core is None:
+        core = Politeness(replace(settings, seed=seed), on_event=events.append)
+    simulation = _Run(settings, server, duration_s, core)
     simulation.drive()
     return simulation.summary(events)
 

@@ -16,7 +16,7 @@ from mannerly.crawler.web.urls import Url, canonical, host_key_of
 from mannerly.crawler.web.words import span, without_userinfo
 from mannerly.politeness.robots import Robots
 
-from .host_words import sentence
+from .host_words import limit_words, sentence
 from .hosts import one_host
 from .reasons import error_words, skip_words
 from .view import settings_of
@@ -165,6 +165,7 @@ def _queued(crawl: View, entry: Entry, now: float) -> str:
         said.append(f"its host: {sentence(details.view)}")
         if details.view.delay_s:
             said.append(f"{details.view.delay_s:.2f} s between its requests")
+        said += [f"its limit: {words}" for words in limit_words(details.view)]
     return "; ".join(said)
 
 

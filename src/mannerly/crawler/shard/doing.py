@@ -61,6 +61,7 @@ def doing_of(host: Host, contacts: Contacts, gate: RobotsGate, now: Now) -> Doin
         tokens=seen.tokens,
         success_streak=seen.success_streak,
         error_streak=seen.error_streak,
+        known_limits=tuple(known.counted_from(now.mono) for known in seen.known_limits),
     )
 
 

@@ -44,6 +44,7 @@ class AimdStrategy:
         "rate",
     )
     may_defer_first = False
+    known_limits = ()
     trial_only = False
     phase = "steady"
 

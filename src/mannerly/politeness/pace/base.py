@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..model import Instant, Sample
     from ..settings import Settings
     from ..stats import HostStats
+    from .kinds import KnownLimit
 
 
 class PaceChange(Enum):
@@ -71,6 +72,10 @@ class Strategy(Protocol):
     @property
     def phase(self) -> str:
         """The present phase in one word, for snapshots."""
+
+    @property
+    def known_limits(self) -> tuple[KnownLimit, ...]:
+        """The limits of which the kind was recognised, their instants on the caller's clock."""
 
     def __init__(self, settings: Settings) -> None: ...
 

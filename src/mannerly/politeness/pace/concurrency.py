@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .kinds import KnownLimit, LimitKind
+
 if TYPE_CHECKING:
     from ..model import Instant, Sample
 
@@ -48,6 +50,13 @@ class ConcurrencyLearner:
             self.limit = most
         self.limit = min(self.limit, most)
         self._most = most
+
+    @property
+    def known(self) -> KnownLimit | None:
+        """Return the limit if more was refused a second time: one refusal may have been chance."""
+        if self._retry_s == RETRY_S or self.limit >= self._most:
+            return None
+        return KnownLimit(LimitKind.CONCURRENCY, self.limit)
 
     def on_success(self, sample: Sample) -> None:
         """Record a number of requests in flight that worked; raise the limit if it is time."""

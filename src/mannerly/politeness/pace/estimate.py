@@ -66,6 +66,7 @@ EXACT = 20  # accepted requests that make an average exact enough: ±1 is 5 %
 CLOSE = 1.05  # a refused rate below this factor of the limit ends the search
 EARLY = 1.5  # requests: a probe that was refused with less excess met the limit, and no burst
 REMEMBERED = 8  # refusals
+MOVED = 1.1  # a limit that differs by more from that of its kind is another one
 OPENED_S = 0.3  # how much later than its window opens a fixed limit is asked again
 
 
@@ -161,6 +162,8 @@ class LimitEstimate:
             self.is_penalty = True  # more than a whole quota without a refusal: not a quota
             self.allowance = ALLOWANCE
         self.known, self.limit = self.limit, probe.rate
+        if self.kind is not None:
+            self.kind = self.kind._replace(requests=probe.rate * self.kind.seconds)
         self.is_proven = self.is_penalty or not self.cycle_s
         if self.is_penalty:
             self.hold_s = max(self.hold_s, 2.0 * self.pause_s)
@@ -219,6 +222,11 @@ class LimitEstimate:
             return 0.0
         return drain_s(known, now - accepted.born_at, cruise * self.limit, accepted)
 
+    def is_shown(self, known: KnownLimit) -> bool:
+        """Return whether a kind is sure, and the limit was neither raised nor lowered since."""
+        is_sure = known.sure >= SURE or known.kind is LimitKind.QUEUE
+        return is_sure and 1.0 / MOVED < self.limit / known.rate < MOVED
+
     def _may_have_risen(self) -> float:
         """Return the factor on holds: a host that once allowed more is probed twice as often."""
         return 0.36 if self.limit < 0.6 * self.peak else 1.0
@@ -230,7 +238,7 @@ class LimitEstimate:
             return max(token_s, self.pause_s)
         known = self.kind
         if known is not None and known.kind is LimitKind.FIXED:
-            return max(0.5, (known.opens_s - age_s) % known.seconds + OPENED_S)
+            return max(0.5, (known.opens_at - age_s) % known.seconds + OPENED_S)
         if probe is not None and self.cycle_s:
             return max(token_s, 0.9 * probe.excess / self.limit, 0.5 * self.pause_s)
         return 0.5 * self.pause_s if self.pause_s > 4.0 * token_s else token_s

@@ -27,6 +27,7 @@ class FixedStrategy:
 
     __slots__ = ("_max_pause_s", "_refusals", "concurrency", "rate")
     burst = 1
+    known_limits = ()
     may_defer_first = True
     trial_only = False
     phase = "fixed"

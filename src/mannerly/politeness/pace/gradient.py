@@ -39,6 +39,7 @@ class GradientStrategy:
 
     __slots__ = ("_cut_at", "_limit", "_long_s", "_refusals", "_settings", "concurrency", "rate")
     burst = 1
+    known_limits = ()
     may_defer_first = False
     trial_only = False
     phase = "steady"

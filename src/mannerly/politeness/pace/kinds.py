@@ -65,20 +65,26 @@ class LimitKind(StrEnum):
 
 
 class KnownLimit(NamedTuple):
-    """A limit whose kind is known: `requests` in `seconds`."""
+    """A limit whose kind is known: `requests` in `seconds`, or so many at once (concurrency)."""
 
     kind: LimitKind
     requests: float
     seconds: float = 1.0
     burst: float = 0.0  # requests at once beyond that: bucket, ban
-    opens_s: float = 0.0  # the age at which one of its windows opened: fixed
+    opens_at: float = 0.0  # when one of its windows opened: fixed
     pause_s: float = 0.0  # how long a refusal lasts: ban
-    sure: float = 1.0
+    sure: float = 0.0  # share of certainty; 0: it was not compared with others
 
     @property
     def rate(self) -> float:
         """Return the requests per second that it allows."""
         return self.requests / self.seconds
+
+    def counted_from(self, origin: float) -> KnownLimit:
+        """Return the same limit with its instant counted from another one."""
+        if self.kind is not LimitKind.FIXED:
+            return self
+        return self._replace(opens_at=(self.opens_at - origin) % self.seconds)
 
 
 class Refusal(NamedTuple):
@@ -265,11 +271,11 @@ def _fixed(
             continue
         evidence = -_spread(counts) / 4.0 - 1.5 * SIMPLER  # counted at two marks: twice the error
         if best is None or evidence > best[0]:
-            best = evidence, KnownLimit(LimitKind.FIXED, _mean(counts), window_s, opens_s=opens_s)
+            best = evidence, KnownLimit(LimitKind.FIXED, _mean(counts), window_s, opens_at=opens_s)
     if best is None:
         return None
     evidence, known = best
-    openings = (known.opens_s - window_s * back for back in range(1, 13))
+    openings = (known.opens_at - window_s * back for back in range(1, 13))
     passed = [
         accepted.at(opened_s + window_s) - accepted.at(opened_s)
         for opened_s in openings

@@ -37,6 +37,7 @@ from .accepted import AcceptedCounter
 from .base import Effect, Lesson, PaceChange
 from .concurrency import PAUSE_S, ConcurrencyLearner
 from .estimate import EXACT, HOLD_FULL_S, HOLD_S, LimitEstimate
+from .kinds import KnownLimit, LimitKind
 from .latency import MEDIAN_OF, queueing_s
 from .measure import Cycle, Episode, Probe
 
@@ -121,6 +122,18 @@ class LearnedStrategy:
     def phase(self) -> str:
         """The present phase in one word."""
         return self._phase.value
+
+    @property
+    def known_limits(self) -> tuple[KnownLimit, ...]:
+        """The limits of which the kind was recognised: of the rate, of requests in flight."""
+        estimate, accepted, learner = self._estimate, self._accepted, self._concurrency
+        kind = None if estimate is None else estimate.kind
+        found = []
+        if estimate is not None and accepted is not None and kind and estimate.is_shown(kind):
+            found.append(kind.counted_from(-accepted.born_at))
+        if learner is not None and learner.known is not None:
+            found.append(learner.known)
+        return tuple(found)
 
     @property
     def trial_only(self) -> bool:
@@ -469,6 +482,8 @@ class LearnedStrategy:
         )
         estimate.drained_at = stats.samples
         estimate.refused = refused
+        if estimate.kind is None or estimate.kind.kind is LimitKind.QUEUE:
+            estimate.kind = KnownLimit(LimitKind.QUEUE, estimate.limit)
         estimate.is_searching = not was_probe
         if was_probe:
             estimate.lengthen_hold(self._settings.probe_budget, 1)

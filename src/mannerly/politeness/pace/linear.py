@@ -45,6 +45,7 @@ class LinearStrategy:
         "success_streak",
     )
     burst = 1
+    known_limits = ()
     may_defer_first = False
     trial_only = False
     phase = "steady"

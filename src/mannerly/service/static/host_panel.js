@@ -112,7 +112,7 @@ function facts(host) {
   return h("dl", { class: "part facts" },
     fact("Gap in force", host.delay_s ? `${host.delay_s.toFixed(3)} s` : NONE, host.pace ? `(${rate(host.pace)}/s)` : ""),
     fact("Smallest gap kept", host.smallest_gap_s ? `${host.smallest_gap_s.toFixed(3)} s` : NONE, host.smallest_gap_s ? `(${host.required_gap_s.toFixed(3)} s in force then)` : ""),
-    fact("Limit found", host.limit ? `${rate(host.limit)}/s` : NONE),
+    fact("Limit found", host.limit ? `${rate(host.limit)}/s` : host.known_limits.length ? "" : NONE, host.known_limits.map((known) => known.words).join("; ")),
     fact("Requests at once", host.concurrency ? `at most ${whole(host.concurrency)}` : NONE),
     fact("Retry-After kept", host.retry_afters ? `${whole(kept)} of ${whole(host.retry_afters)}` : NONE),
     fact("Crawl-delay", host.crawl_delay_s ? `${host.crawl_delay_s} s` : "none"),

@@ -109,7 +109,7 @@ function row(host) {
   h("td", { class: `why${host.because ? "" : " none"}`, title: host.because || null }, host.because || NONE),
   h("td", { class: "trace" }, sparkline(host.trace, Date.now() / 1000)),
   h("td", { class: "n pace" }, isQuiet ? NONE : rate(host.pace)),
-  h("td", { class: "n limit" }, LIMITS[host.limited_by] ?? (host.limit ? rate(host.limit) : NONE)),
+  h("td", { class: "n limit", title: host.known_limits.map((known) => known.words).join("; ") || null }, LIMITS[host.limited_by] ?? (host.limit ? rate(host.limit) : NONE)),
   count(host.queued, "queued"), count(host.fetched, "fetched"), count(host.refused, "refused-count"));
 }
 
