@@ -215,7 +215,7 @@ def test_host_with_another_port_is_suggested(crawl: Path) -> None:
 
 
 def test_what_was_set_for_a_host_adds_up(crawl: Path) -> None:
-    """The answer names all of it; `hosts` and `host show` tell it, too."""
+    """The answer names all of it; `host show` tells it, too. A given-up host stays given up."""
     invoke("host", "set", crawl, HOST, "--delay", "5", "--per-host", "2")
     said = invoke("host", "set", crawl, HOST, "--delay", "0.5").stderr
     invoke("host", "pause", crawl, HOST)
@@ -225,8 +225,8 @@ def test_what_was_set_for_a_host_adds_up(crawl: Path) -> None:
 
     assert said.startswith(f"Set the pace of {HOST} to --delay 0.5 --per-host 2 ")
     assert "pace set        --delay 0.5 --per-host 2\n" in shown.stdout
-    assert "state           paused: by you\n" in shown.stdout
-    assert f"‖  {HOST} " in listed.stdout
+    assert "state           given up: stalled\n" in shown.stdout
+    assert f"×  {HOST} " in listed.stdout
     assert facts["is_paused"] is True
     assert facts["set"] == {"delay_s": 0.5, "max_rate": None, "per_host": 2}
 
