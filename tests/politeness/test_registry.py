@@ -342,7 +342,7 @@ def test_ten_thousand_active_hosts_take_ten_megabytes_at_most() -> None:
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
 
-    for second in range(4):
+    for second in range(50):  # the climb has made steps
         for host in hosts:
             decision = core.reserve(host, now=float(second))
             assert isinstance(decision, Grant)

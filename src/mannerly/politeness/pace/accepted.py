@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CHECKPOINT_EVERY = 20  # accepted requests
 MOST_MARKS = 120  # at 8/s, five minutes between two of 20 requests
 _MARK = Struct("=dL")  # age, and requests accepted by then: a list would need ten times the memory
+_CHECKPOINTS = Struct("=2d")
+_NO_MARKS = _CHECKPOINTS.pack(0.0, 0.0)
 
 
 class Average(NamedTuple):
@@ -42,63 +44,63 @@ class Average(NamedTuple):
 class AcceptedCounter:
     """A running count of accepted requests, and its marks."""
 
-    __slots__ = (
-        "_count_then",
-        "_count_when",
-        "_marks",
-        "_then",
-        "_when",
-        "born_at",
-        "count",
-        "is_climbing",
-    )
+    __slots__ = ("_marks", "born_at", "count", "is_climbing")
 
     def __init__(self, now: Instant) -> None:
         self.born_at = now
         self.count = 0
         self.is_climbing = True  # nothing was refused so far: marks are steps of the climb only
-        self._when = self._then = now  # the newer and the older checkpoint
-        self._count_when = self._count_then = 0
-        self._marks = b""
+        self._marks = _NO_MARKS  # after the ages of the older and the newer checkpoint
 
     def add(self, now: Instant) -> None:
         """Count an accepted request."""
         count = self.count + 1
         self.count = count
-        if count - self._count_when >= CHECKPOINT_EVERY:
-            self._then, self._count_then = self._when, self._count_when
-            self._when, self._count_when = now, count
+        if count % CHECKPOINT_EVERY == 0:
+            _, newer_s = _CHECKPOINTS.unpack_from(self._marks)
+            checkpoints = _CHECKPOINTS.pack(newer_s, now - self.born_at)
+            self._marks = checkpoints + self._marks[_CHECKPOINTS.size :]
             if not self.is_climbing:
                 self.mark(now)
 
     def delivery(self, now: Instant) -> float:
         """Return the requests per second accepted recently, over the last 20 to 40 of them."""
-        return (self.count - self._count_then) / max(1e-6, now - self._then)
+        older_s, _ = _CHECKPOINTS.unpack_from(self._marks)
+        recent = min(self.count, CHECKPOINT_EVERY + self.count % CHECKPOINT_EVERY)
+        return float(recent / max(1e-6, now - self.born_at - older_s))
 
     # ------------------------------------------------------------------ marks
 
     def mark(self, now: Instant) -> None:
         """Remember the present count."""
-        marks = self._marks + _MARK.pack(now - self.born_at, self.count)
-        self._marks = marks[-MOST_MARKS * _MARK.size :]
+        first = _CHECKPOINTS.size
+        if self._number() == MOST_MARKS:
+            first += _MARK.size
+        mark = _MARK.pack(now - self.born_at, self.count)
+        self._marks = self._marks[: _CHECKPOINTS.size] + self._marks[first:] + mark
 
     def begins(self) -> tuple[float, int]:
         """Return the oldest mark that is remembered: the first request, or a later one."""
-        if len(self._marks) < MOST_MARKS * _MARK.size:
-            return 0.0, 0
-        age_s, count = _MARK.unpack_from(self._marks)
-        return age_s, count
+        return (0.0, 0) if self._number() < MOST_MARKS else self._mark(0)
 
     def marks(self, since_s: float) -> Iterator[tuple[float, int]]:
         """Return the marks from an age on."""
-        return _MARK.iter_unpack(self._marks[self._place(since_s) * _MARK.size :])
+        first = _CHECKPOINTS.size + self._place(since_s) * _MARK.size
+        return _MARK.iter_unpack(self._marks[first:])
+
+    def _number(self) -> int:
+        return (len(self._marks) - _CHECKPOINTS.size) // _MARK.size
+
+    def _mark(self, place: int) -> tuple[float, int]:
+        age_s, count = _MARK.unpack_from(self._marks, _CHECKPOINTS.size + place * _MARK.size)
+        return age_s, count
 
     def _place(self, age_s: float) -> int:
         """Return the place of the first mark that is not before an age."""
-        low, high = 0, len(self._marks) // _MARK.size
+        low, high = 0, self._number()
         while low < high:
             middle = (low + high) // 2
-            if _MARK.unpack_from(self._marks, middle * _MARK.size)[0] < age_s:
+            if self._mark(middle)[0] < age_s:
                 low = middle + 1
             else:
                 high = middle
@@ -110,12 +112,10 @@ class AcceptedCounter:
         if age_s <= begins_s:
             return float(begins_with)
         place = self._place(age_s)
-        before: tuple[float, int] = (begins_s, begins_with)
-        if place:
-            before = _MARK.unpack_from(self._marks, (place - 1) * _MARK.size)
-        if place * _MARK.size == len(self._marks):
+        if place == self._number():
             return float(self.count)
-        after = _MARK.unpack_from(self._marks, place * _MARK.size)
+        before = self._mark(place - 1) if place else (begins_s, begins_with)
+        after = self._mark(place)
         share = (age_s - before[0]) / max(1e-9, after[0] - before[0])
         return float(before[1] + share * (after[1] - before[1]))
 
@@ -125,7 +125,7 @@ class AcceptedCounter:
         """Return the largest average from any mark until now: of the climb, until it has ended."""
         age_s = now - self.born_at
         best = Average(self.count / max(1e-6, age_s), self.born_at, 0)
-        for since_s, count in _MARK.iter_unpack(self._marks):
+        for since_s, count in self.marks(0.0):
             rate = (self.count - count) / max(1e-6, age_s - since_s)
             if rate >= best.rate:
                 best = Average(rate, self.born_at + since_s, count)
