@@ -115,7 +115,7 @@ class Life:
         self.fetcher = Fetcher(self.clock, pages, absurd or {})
         manifest = Manifest.new(seeds=list(seeds), settings={}, shards=1, created_at=EPOCH_S)
         rules = rules_of(self.settings, manifest)
-        for url in moved_seeds(disk.find, seeds):
+        for url in moved_seeds(disk.redirects, seeds):
             rules.widen(url)
         events = Events()
         self.shard = Shard(

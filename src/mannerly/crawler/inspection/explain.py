@@ -22,6 +22,8 @@ from .reasons import error_words, skip_words
 from .view import settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mannerly.crawler.settings import CrawlSettings
 
     from .view import View
@@ -116,6 +118,11 @@ def _find(crawl: View, url: str) -> KnownUrl:
     return None
 
 
+def _redirects(crawl: View, urls: Sequence[str]) -> dict[str, str]:
+    """Return where URLs redirected to, as any shard knows it."""
+    return {url: to for reader in crawl.readers for url, to in reader.redirects(urls).items()}
+
+
 def _on_its_way(crawl: View, url: str) -> KnownUrl:
     """Return a link that one shard has found and another has not taken over yet."""
     for shard, reader in enumerate(crawl.readers):
@@ -189,7 +196,7 @@ def _scope(crawl: View, settings: CrawlSettings, url: str, depth: int | None) ->
     at = 1 if depth is None else depth
     reason = scope.judge(url, at)
     if reason is not None:  # a look at every seed: only where it can matter
-        moved = moved_seeds(partial(_find, crawl), seeds)
+        moved = moved_seeds(partial(_redirects, crawl), seeds)
         reason = replace(scope, seeds=(*seeds, *moved)).judge(url, at)
     return INSIDE if reason is None else f"outside: {reason.value}"
 

@@ -158,7 +158,7 @@ class Worker:
         stores = [self.opener.claim(number) for number in numbers]
         if is_resumed:
             for each in stores:
-                self._rules.widen(*moved_seeds(each.find, self.store.manifest.seeds))
+                self._rules.widen(*moved_seeds(each.redirects, self.store.manifest.seeds))
         for number, each in zip(numbers, stores, strict=True):
             self.take(number, each)
         self.engine.commit()
@@ -331,7 +331,7 @@ class Worker:
     def _include_moved(self, seeds: Iterable[str]) -> None:
         """Include in the scope where seeds were redirected to in an earlier run."""
         for shard in self._shards:
-            self._rules.widen(*moved_seeds(shard.store.find, seeds))
+            self._rules.widen(*moved_seeds(shard.store.redirects, seeds))
 
     def _apply_pause(self) -> None:
         self.engine.is_paused = self._is_paused or self._is_held

@@ -102,7 +102,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
 
 from mannerly.crawler.kinds import Form
-from mannerly.crawler.model import UNFINISHED
+from mannerly.crawler.model import UNFINISHED, PageRecord
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.database.errors import StoreBusy as StoreBusy  # noqa: PLC0414 - errors of stores
 from mannerly.database.errors import StoreError as StoreError  # noqa: PLC0414
@@ -110,7 +110,7 @@ from mannerly.database.errors import StoreFull as StoreFull  # noqa: PLC0414
 from mannerly.database.errors import repair_command as repair_command  # noqa: PLC0414
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -122,7 +122,6 @@ if TYPE_CHECKING:
         HostRecord,
         ListedPage,
         PageItems,
-        PageRecord,
         RobotsRecord,
         Skipped,
         Traffic,
@@ -314,6 +313,9 @@ class ShardQueries(Records, Protocol):
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
 
+    def redirects(self, urls: Sequence[str]) -> dict[str, str]:
+        """Return where those of these URLs redirect to whose records say that they do."""
+
     def payload(self, seq: int) -> Payload | None:
         """Return what an entry carries; None: nothing."""
 
@@ -327,6 +329,16 @@ class ShardQueries(Records, Protocol):
         """Yield every URL known to the shard, each once."""
 
     def close(self) -> None: ...
+
+
+def redirects_of(find: Callable[[str], object], urls: Iterable[str]) -> dict[str, str]:
+    """Return where URLs redirect to, by what `find` returns for each."""
+    records = ((url, find(url)) for url in urls)
+    return {
+        url: known.redirect_to
+        for url, known in records
+        if isinstance(known, PageRecord) and known.redirect_to is not None
+    }
 
 
 class RecordReader(Records):
@@ -383,6 +395,10 @@ class ShardReader(RecordReader, ShardQueries):
     def knows(self, url: str) -> bool:
         """Return whether a URL is known, also if its record is out of reach."""
         return self.find(url) is not None
+
+    def redirects(self, urls: Sequence[str]) -> dict[str, str]:
+        """Return where those of these URLs redirect to whose records say that they do."""
+        return redirects_of(self.find, urls)
 
     def take_mended(self) -> list[str]:
         """Return what was wrong in the store and is put right, in words, each once."""

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from mannerly.crawler.kinds import Kind
-from mannerly.crawler.model import Candidate, PageRecord
+from mannerly.crawler.model import Candidate
 
 from .priority import priority
 from .urls import Url, canonical, host_key_of, site_of
 from .words import without_userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MAX_MOVES = 10  # redirects of one seed that are followed; longer chains are loops
 
@@ -55,21 +55,21 @@ def has_moved(seed: str, target: str) -> bool:
     return site_of(Url.of(target).host) == site_of(Url.of(seed).host)
 
 
-def moved_seeds(find: Callable[[str], object], seeds: Iterable[str]) -> list[str]:
+def moved_seeds(
+    redirects: Callable[[Sequence[str]], Mapping[str, str]], seeds: Iterable[str]
+) -> list[str]:
     """Return where seeds redirected to in an earlier run, so that the scope includes it again.
 
-    `find` looks up what is stored of a URL.
+    `redirects` looks up where stored pages redirected to.
     """
-    targets = []
-    for seed in seeds:
-        url = seed
-        for _ in range(MAX_MOVES):
-            known = find(url)
-            target = known.redirect_to if isinstance(known, PageRecord) else None
-            if target is None or not has_moved(url, target):
-                break
-            targets.append(target)
-            url = target
+    targets: list[str] = []
+    urls = list(seeds)
+    for _ in range(MAX_MOVES):
+        moves = redirects(urls).items()
+        urls = [target for url, target in moves if has_moved(url, target)]
+        if not urls:
+            break
+        targets += urls
     return targets
 
 

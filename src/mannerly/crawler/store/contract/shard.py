@@ -6,7 +6,7 @@ from mannerly.crawler.kinds import Kind
 from mannerly.crawler.model import Entry, HostRecord, RobotsRecord, Skipped
 from mannerly.crawler.store.base import Batch, Committed
 
-from .values import START, Opening, candidate, counts, enter, offer, page
+from .values import OPTIONS, START, Opening, candidate, counts, enter, offer, page
 
 
 class ShardContract(Opening):
@@ -209,6 +209,26 @@ class ShardContract(Opening):
         other.pass_links(10)
         assert store.counts() == counts(queued=2, waiting=1, fetched=1, skipped=1, hosts=1)
         assert other.find(outgoing.url) is not None
+
+    def test_pages_tell_where_they_redirected_to(self, location: str) -> None:
+        """Those that were asked for, whether found long ago or lately; others have no answer."""
+        crawl = self.create(location)
+        store = crawl.claim(0, OPTIONS)
+        for number in range(6):
+            (entry,) = store.commit(offer([candidate(f"/{number}")])).new
+            to = f"https://www.a.example/{number}" if number % 2 else None
+            store.commit(Batch(pages=[(entry, page(entry)._replace(redirect_to=to))]))
+        store.commit(offer([candidate("/queued")]))
+        asked = [f"https://a.example/{name}" for name in (5, 4, 3, 1, "queued", "unknown")]
+        expected = {asked[at]: f"https://www.a.example/{asked[at][-1]}" for at in (0, 2, 3)}
+
+        found = store.redirects(asked)
+        store.close()
+
+        assert found == expected
+        with crawl.read(0) as reader:
+            assert reader.redirects(asked) == expected
+            assert reader.redirects([]) == {}
 
     def test_beyond_the_limit_urls_wait_in_the_order_of_arrival(self, location: str) -> None:
         """Nothing is lost to the limit, none overtakes, and the queue is never overfilled."""

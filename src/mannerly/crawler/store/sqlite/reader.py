@@ -113,6 +113,14 @@ _FIND_QUEUED = """
 _FIND_PAGE = f"""
     SELECT {_PAGE_COLUMNS} FROM {_PAGE_TABLES} WHERE seq = ?
 """  # noqa: S608
+_REDIRECTS = """
+    SELECT asked.value, redirect_to FROM carray(?1) AS asked
+    CROSS JOIN seen ON seen.url = asked.value CROSS JOIN pages ON pages.seq = seen.seq
+    WHERE redirect_to IS NOT NULL
+    UNION ALL
+    SELECT arrivals.url, redirect_to FROM arrivals CROSS JOIN pages USING (seq)
+    WHERE redirect_to IS NOT NULL AND arrivals.url IN (SELECT value FROM carray(?1))
+"""
 _UNFINISHED = f"""
     SELECT count(*) FROM pages
     WHERE {MAY_HAVE_FAILED} AND {PAGES_ONLY}
@@ -330,6 +338,14 @@ class SqliteReader(ShardReader):
             return self._entries([row])[0]
         row = self._row(_FIND_SKIPPED, place[:1]) or self._row(_FIND_GIVEN_UP, place[:2])
         return self._record(row, Skipped) if row else None
+
+    def redirects(self, urls: Sequence[str]) -> dict[str, str]:
+        """Return where those of these URLs redirect to whose records say that they do."""
+        found: dict[str, str] = {}
+        for part in self._parts(sorted(urls)):
+            rows = self._rows(_REDIRECTS, (apsw.carray(tuple(part)),))
+            found.update(self._checked(rows, list[tuple[str, str]]))
+        return found
 
     def left_queue(self, seqs: Iterable[int]) -> set[int]:
         """Return those of these entries that were recorded or skipped."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.payload import decode as decode_payload
-from mannerly.crawler.store.base import Extra, ShardReader
+from mannerly.crawler.store.base import Extra, ShardReader, redirects_of
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
 from mannerly.database.client import hash_pieces, pairs
@@ -259,6 +259,10 @@ class ValkeyReader(ShardReader):
         if (found := self.records().find(url)) is not None:
             return found
         return next((entry for entry in self._in_queue(url) if entry.url == url), None)
+
+    def redirects(self, urls: Sequence[str]) -> dict[str, str]:
+        """Return where those of these URLs redirect to whose records say that they do."""
+        return redirects_of(self.records().find, urls)
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield nothing: a commit puts links into their shards."""
