@@ -193,9 +193,7 @@ async def test_guide_retries_until_it_is_told_to_give_up() -> None:
     get_with_retries = run_blocks(GUIDE)["get_with_retries"]
     politeness = AsyncPoliteness(Settings(seed=1), clock=clock)
 
-    work = asyncio.create_task(
-        get_with_retries(politeness, AwaitedClient(server, clock), clock, URLS[0])
-    )
+    work = asyncio.create_task(get_with_retries(politeness, AwaitedClient(server, clock), URLS[0]))
     await clock.run(work)
 
     assert work.result().status_code == 503

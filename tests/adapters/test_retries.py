@@ -94,6 +94,27 @@ def test_a_refused_request_is_repeated_after_its_retry_after(ask: Ask, site: Sit
 
 
 @every_client
+def test_a_refusal_of_which_half_comes_is_repeated_after_its_retry_after(
+    ask: Ask, site: Site
+) -> None:
+    """The headers say when; the body that broke off does not count as another failure."""
+    status, text = ask(site.url("/cut/1"), 1)
+
+    assert (status, "A page" in text) == (200, True)
+    assert site.paths == ["/cut/1", "/cut/1"]
+    assert min(site.gaps_s) >= 0.9
+
+
+@every_client
+def test_a_page_of_which_half_comes_is_asked_for_again(ask: Ask, site: Site) -> None:
+    """It is a failure of the host, and the caller gets the whole page."""
+    status, text = ask(site.url("/half/1"), 1)
+
+    assert (status, "A page" in text) == (200, True)
+    assert site.paths == ["/half/1", "/half/1"]
+
+
+@every_client
 def test_the_caller_sees_the_last_answer(ask: Ask, site: Site) -> None:
     """When nothing is left the refusal comes out as it is, with its body."""
     status, text = ask(site.url("/full/1"), 2)

@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scrapy import Request
+from scrapy.http import TextResponse
 
+from mannerly.adapters.scrapy import PoliteHttp
 from mannerly.hosts import open_host_memory
+from mannerly.politeness.drivers.aio import AsyncPoliteness
+from mannerly.politeness.errors import HostUnavailable
 from mannerly.politeness.keys import host_key
-from mannerly.politeness.model import Now
+from mannerly.politeness.model import Now, Reason
 
 if TYPE_CHECKING:
     from tests.adapters.loopback_site import Site
+
+    from mannerly.politeness.model import Permit
 
 pytestmark = pytest.mark.processes
 
@@ -79,3 +86,28 @@ def test_host_that_is_down_is_a_failure_that_scrapy_knows(site: Site) -> None:
     assert stats["retry/count"] == 1, done.stderr
     assert site.paths == ["/broken/1", "/broken/1"]
     assert min(site.gaps_s) >= 0.25
+
+
+async def test_request_that_lost_its_host_before_it_left_waits_for_another_slot() -> None:
+    """Its page is not lost: only a host that was given up is ignored."""
+
+    class Taken(AsyncPoliteness):
+        was_taken = False
+
+        def sent(self, permit: Permit) -> float:
+            if not self.was_taken:
+                self.was_taken = True
+                raise HostUnavailable(permit.host.key, None, Reason.SHARED)
+            return super().sent(permit)
+
+    class Handler:
+        async def download_request(self, request: Request) -> TextResponse:
+            return TextResponse(request.url, body=b"a page")
+
+    politeness = Taken()
+    handler = PoliteHttp(Handler(), politeness)
+
+    answer = await handler.download_request(Request("http://a.example/"))
+
+    assert answer.body == b"a page"
+    assert politeness.snapshot().requests == 1

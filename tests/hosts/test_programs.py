@@ -193,6 +193,7 @@ def test_a_program_that_was_stopped_sends_nothing_when_it_wakes(place: Path) -> 
             slot.sent()
 
     assert raised.value.reason is Reason.SHARED
+    assert politeness.snapshot().requests == 1  # it never left, so it costs no gap
 
 
 def test_nothing_is_sent_while_the_server_is_away(server: LocalServer) -> None:
@@ -257,8 +258,10 @@ def test_a_place_that_cannot_be_used_is_an_error_at_once(tmp_path: Path) -> None
     """A wrong path, a server that is not there and a user without a file are told apart."""
     (tmp_path / "text").write_text("no database")
 
-    with pytest.raises(StoreError, match="text"):
+    with pytest.raises(StoreError, match=r"text.*memory=.*of a program"):
         ThreadedPoliteness(memory=tmp_path / "text")
+    with pytest.raises(StoreError, match=r'"none" is no place.*leave memory= out'):
+        ThreadedPoliteness(memory="none")
     with pytest.raises(StoreAway, match="cannot be reached"):
         ThreadedPoliteness(memory="redis://127.0.0.1:1")
 
@@ -270,7 +273,13 @@ def test_user_is_the_file_that_crawls_use(tmp_path: Path, monkeypatch: pytest.Mo
     ThreadedPoliteness(memory="user").close()
     monkeypatch.setenv("MANNERLY_MEMORY", "none")
 
-    with pytest.raises(StoreError, match="MANNERLY_MEMORY"):
+    with pytest.raises(StoreError, match="MANNERLY_MEMORY is none"):
+        ThreadedPoliteness(memory="user")
+    (tmp_path / "text").write_text("no directory")
+    monkeypatch.delenv("MANNERLY_MEMORY")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "text"))
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(StoreError, match="no directory in which this user can write"):
         ThreadedPoliteness(memory="user")
 
     assert (tmp_path / "mannerly" / "hosts.sqlite").exists()

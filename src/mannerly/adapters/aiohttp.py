@@ -20,11 +20,11 @@ from mannerly.politeness.drivers.aio_policies import AsyncPolicies
 from mannerly.politeness.errors import RobotsDisallowed
 from mannerly.politeness.model import ErrorKind
 
+from .attempts import Attempts, attempted_async
 from .sending import (
     ANY_AGENT,
     ROBOTS_PATH,
     ROBOTS_TIMEOUT_S,
-    Attempts,
     SlotOptions,
     checked,
     digest_of,
@@ -51,6 +51,7 @@ _KINDS: Kinds = (
     (aiohttp.ClientConnectorError, ErrorKind.CONNECT),
     (aiohttp.ClientConnectionError, ErrorKind.RESET),
     (aiohttp.ClientResponseError, ErrorKind.PROTOCOL),
+    (aiohttp.ClientPayloadError, ErrorKind.RESET),  # a body that breaks off
 )
 
 
@@ -86,20 +87,12 @@ def polite(
         attempts: Attempts[aiohttp.ClientResponse] = Attempts(
             retries, request.method, is_repeatable=_is_repeatable(request)
         )
-        while True:
-            slot = None
-            try:
-                async with shared.slot(str(request.url), **waiting) as slot:
-                    response = await _ask(slot, request, send)
-                attempts.answered(slot, response)
-                if attempts.due is not None:
-                    await response.read()  # kept, without its connection
-            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
-                attempts.failed(slot, error)
-            if attempts.due is None:
-                assert attempts.answer is not None
-                return attempts.answer
-            await shared.sleep_until(attempts.due)
+
+        async def ask(slot: Slot) -> aiohttp.ClientResponse:
+            return await _ask(slot, request, send, attempts)
+
+        url, read = str(request.url), aiohttp.ClientResponse.read
+        return await attempted_async(attempts, shared, url, waiting, ask, read)
 
     return wait_and_report
 
@@ -128,7 +121,7 @@ async def _obey(
                 headers={"User-Agent": agent},
                 allow_redirects=False,
             ) as answer:
-                body = await first_async(answer.content.iter_any())
+                body = await first_async(answer.content.iter_any(), answer.status)
                 return answer.status, body, answer.headers
 
         policies[session] = AsyncPolicies(fetch, agent=agent, politeness=politeness)
@@ -138,20 +131,37 @@ async def _obey(
 
 
 async def _ask(
-    slot: Slot, request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    slot: Slot,
+    request: aiohttp.ClientRequest,
+    send: aiohttp.ClientHandlerType,
+    attempts: Attempts[aiohttp.ClientResponse],
 ) -> aiohttp.ClientResponse:
-    body = b""
-    with sending(slot, _KINDS):
-        response = await send(request)
-        slot.answered()
-        headers = response.headers
-        is_short = headers.get("Content-Length", "").isdigit()
-        if is_looked_at(response.status, headers) and is_short:
-            body = await response.content.read()
-            response.content = _filled(body)
-    digest = digest_of(body)
-    slot.report(status=response.status, headers=headers, body_digest=digest)
+    with sending(slot, _KINDS) as sent:
+        try:
+            response = await send(request)
+            headers = response.headers
+            sent.answered(response.status, headers)
+            is_short = headers.get("Content-Length", "").isdigit()
+            if is_looked_at(response.status, headers) and is_short:
+                sent.digest = digest_of(await _looked_at(response))
+        except TimeoutError as error:
+            if not isinstance(error, aiohttp.ServerTimeoutError):  # `total` is over
+                attempts.end()
+            raise
     return response
+
+
+async def _looked_at(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer, whose reader gets the same, or the same error."""
+    try:
+        body = await response.content.read()
+    except BaseException as error:
+        response.close()
+        if isinstance(error, Exception):
+            response.content.set_exception(error)
+        raise
+    response.content = _filled(body)
+    return body
 
 
 def _filled(body: bytes) -> aiohttp.StreamReader:

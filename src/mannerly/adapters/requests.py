@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
@@ -25,12 +25,12 @@ from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.errors import RobotsDisallowed
 from mannerly.politeness.model import ErrorKind
 
+from .attempts import Attempts, attempted
 from .sending import (
     ANY_AGENT,
     LOOKED_BYTES,
     ROBOTS_PATH,
     ROBOTS_TIMEOUT_S,
-    Attempts,
     SlotOptions,
     checked,
     digest_of,
@@ -54,6 +54,7 @@ _KINDS: Kinds = (
     (requests.exceptions.SSLError, ErrorKind.TLS),
     (requests.Timeout, ErrorKind.TIMEOUT),
     (requests.ConnectionError, ErrorKind.CONNECT),
+    (requests.exceptions.ChunkedEncodingError, ErrorKind.RESET),  # a body that breaks off
 )
 
 
@@ -102,20 +103,14 @@ class PoliteAdapter(BaseAdapter):
         attempts: Attempts[requests.Response] = Attempts(
             self._retries, request.method or "", is_repeatable=_is_repeatable(request)
         )
-        while True:
-            slot = None
-            try:
-                with self.politeness.slot(request.url or "", **self._waiting) as slot:
-                    response = self._ask(slot, request, *args, **how)
-                attempts.answered(slot, response)
-                if attempts.due is not None:
-                    _ = response.content  # kept, without its connection
-            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
-                attempts.failed(slot, error)
-            if attempts.due is None:
-                assert attempts.answer is not None
-                return attempts.answer
-            self.politeness.sleep_until(attempts.due)
+        return attempted(
+            attempts,
+            self.politeness,
+            request.url or "",
+            self._waiting,
+            lambda slot: self._ask(slot, request, *args, **how),
+            _content,
+        )
 
     def _obey(self, request: requests.PreparedRequest, how: dict[str, Any]) -> None:
         url, agent = request.url or "", str(request.headers.get("User-Agent", ANY_AGENT))
@@ -126,7 +121,7 @@ class PoliteAdapter(BaseAdapter):
                 asked = requests.Request("GET", url, headers={"User-Agent": agent}).prepare()
                 response = self._adapter.send(asked, **self._how.options)
                 with closing(response):
-                    body = first(response.iter_content(LOOKED_BYTES))
+                    body = first(response.iter_content(LOOKED_BYTES), response.status_code)
                     return response.status_code, body, response.headers
 
             self._policies = ThreadedPolicies(fetch, agent=agent, politeness=self.politeness)
@@ -137,16 +132,14 @@ class PoliteAdapter(BaseAdapter):
     def _ask(
         self, slot: Slot, request: requests.PreparedRequest, *args: Any, **how: Any
     ) -> requests.Response:
-        body = b""
-        with sending(slot, _KINDS):
+        with sending(slot, _KINDS) as sent:
             response = self._adapter.send(request, *args, **how)
-            slot.answered()
             headers = response.headers
+            sent.answered(response.status_code, headers)
             is_short = headers.get("content-length", "").isdigit()
             if is_looked_at(response.status_code, headers) and (is_short or not how.get("stream")):
-                body = response.content  # the session reads it next, unless it streams
-        digest = digest_of(body) if len(body) <= LOOKED_BYTES else None
-        slot.report(status=response.status_code, headers=headers, body_digest=digest)
+                body = _content(response)  # the session reads it next, unless it streams
+                sent.digest = digest_of(body) if len(body) <= LOOKED_BYTES else None
         return response
 
     def close(self) -> None:
@@ -154,6 +147,20 @@ class PoliteAdapter(BaseAdapter):
         self._adapter.close()
         if self._is_own:
             self.politeness.close()
+
+
+def _content(response: requests.Response) -> bytes:
+    """Return the body of an answer; if it breaks off, its reader gets the same error."""
+    try:
+        return response.content
+    except Exception as error:
+        failure = error
+
+        def fail(*_: object, **__: object) -> NoReturn:
+            raise failure
+
+        response.raw.stream = fail  # type: ignore[method-assign]
+        raise
 
 
 def _is_repeatable(request: requests.PreparedRequest) -> bool:

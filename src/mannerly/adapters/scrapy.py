@@ -35,7 +35,8 @@ from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.errors import HostUnavailable
 from mannerly.politeness.model import ErrorKind
 
-from .sending import sending
+from .attempts import Attempts, attempted_async
+from .sending import SlotOptions, digest_of, sending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
+
+    from mannerly.politeness.drivers.slots import Slot
 
     from .sending import Kinds
 
@@ -99,17 +102,24 @@ class PoliteHttp:
         Raises:
             IgnoreRequest: the host was given up after refusing for long.
         """
+        attempts: Attempts[Response] = Attempts(0, request.method, is_repeatable=False)
+
+        async def ask(slot: Slot) -> Response:
+            with sending(slot, _KINDS) as sent:
+                response = await self._handler.download_request(request)
+                headers = cast("Mapping[str, str]", response.headers.to_unicode_dict())
+                sent.answered(response.status, headers)
+                sent.nbytes, sent.digest = len(response.body), digest_of(response.body)
+            return response
+
+        async def keep(_: Response) -> None:
+            """Nothing: its body was read, and Scrapy repeats by itself."""
+
         try:
-            async with self._politeness.slot(request.url, wait_when_open=True) as slot:
-                with sending(slot, _KINDS):
-                    response = await self._handler.download_request(request)
-                slot.report(
-                    status=response.status,
-                    headers=cast("Mapping[str, str]", response.headers.to_unicode_dict()),
-                    nbytes=len(response.body),
-                    body_digest=hash(response.body) if response.body else None,
-                )
-                return response
+            waiting = SlotOptions(wait_when_open=True)
+            return await attempted_async(
+                attempts, self._politeness, request.url, waiting, ask, keep
+            )
         except HostUnavailable as error:
             raise IgnoreRequest(str(error)) from error
 

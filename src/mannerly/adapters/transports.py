@@ -4,7 +4,8 @@ A client follows redirects above its transport, so each hop comes here and takes
 Both packages tell a `trace` of each request when its connection is open and its bytes leave: the
 delay to the next request counts from then.
 
-A body that was looked at goes on as a stream that begins with what was read.
+A body that was looked at goes on as a stream that begins with what was read, and that ends with the
+error that was met, if any.
 
 This module imports neither package: `httpx` and `httpx2` beside it name their classes.
 """
@@ -12,6 +13,7 @@ This module imports neither package: `httpx` and `httpx2` beside it name their c
 from __future__ import annotations
 
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from mannerly.politeness.drivers.aio import AsyncPoliteness
@@ -20,12 +22,12 @@ from mannerly.politeness.drivers.thread_policies import ThreadedPolicies
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
 from mannerly.politeness.model import ErrorKind
 
+from .attempts import Attempts, attempted, attempted_async
 from .sending import (
     ANY_AGENT,
     LOOKED_BYTES,
     ROBOTS_PATH,
     ROBOTS_TIMEOUT_S,
-    Attempts,
     SlotOptions,
     checked,
     digest_of,
@@ -77,13 +79,29 @@ def _traced(request: Any, trace: Callable[[str, Any], Any]) -> Iterator[None]:
 
 
 class BegunStream:
-    """A body of which the beginning was read."""
+    """A body that is read in two parts: its beginning here, the rest by the client."""
 
-    def __init__(self, begun: list[bytes], rest: Iterator[bytes], stream: Any) -> None:
-        self._begun, self._rest, self._stream = begun, rest, stream
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._rest = stream, iter(stream)
+        self._begun: list[bytes] = []
+        self._error: Exception | None = None
+
+    def begin(self, most: float) -> bytes | None:
+        """Read until more than so many bytes are there; return the body if that is all of it."""
+        try:
+            for chunk in self._rest:
+                self._begun.append(chunk)
+                if sum(map(len, self._begun)) > most:
+                    return None
+        except Exception as error:
+            self._error = error  # for the client, when it reads on
+            raise
+        return b"".join(self._begun)
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._begun
+        if self._error is not None:
+            raise self._error
         yield from self._rest
 
     def close(self) -> None:
@@ -94,12 +112,28 @@ class BegunStream:
 class AsyncBegunStream:
     """The same for asyncio."""
 
-    def __init__(self, begun: list[bytes], rest: AsyncIterator[bytes], stream: Any) -> None:
-        self._begun, self._rest, self._stream = begun, rest, stream
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._rest = stream, aiter(stream)
+        self._begun: list[bytes] = []
+        self._error: Exception | None = None
+
+    async def begin(self, most: float) -> bytes | None:
+        """Read until more than so many bytes are there; return the body if that is all of it."""
+        try:
+            async for chunk in self._rest:
+                self._begun.append(chunk)
+                if sum(map(len, self._begun)) > most:
+                    return None
+        except Exception as error:
+            self._error = error
+            raise
+        return b"".join(self._begun)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._begun:
             yield chunk
+        if self._error is not None:
+            raise self._error
         async for chunk in self._rest:
             yield chunk
 
@@ -164,21 +198,14 @@ class SlotTransport:
         attempts: Attempts[Any] = Attempts(
             self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
         )
-        while True:
-            slot = None
-            try:
-                with self.politeness.slot(str(request.url), **self._waiting) as slot:
-                    response = self._ask(slot, request)
-                attempts.answered(slot, response)
-                if attempts.due is not None:  # kept, without its connection
-                    body = b"".join(response.stream)
-                    response.stream.close()
-                    response.stream = self._bytes(body)
-            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
-                attempts.failed(slot, error)
-            if attempts.due is None:
-                return attempts.answer
-            self.politeness.sleep_until(attempts.due)
+        return attempted(
+            attempts,
+            self.politeness,
+            str(request.url),
+            self._waiting,
+            lambda slot: self._ask(slot, request),
+            self._keep,
+        )
 
     def _obey(self, request: Any) -> None:
         url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
@@ -188,7 +215,11 @@ class SlotTransport:
                 asked = self._request("GET", url, **_plain(agent))
                 response = self._transport.handle_request(asked)
                 try:
-                    return response.status_code, first(response.stream), response.headers
+                    return (
+                        response.status_code,
+                        first(response.stream, response.status_code),
+                        response.headers,
+                    )
                 finally:
                     response.close()
 
@@ -205,22 +236,22 @@ class SlotTransport:
             if given is not None:
                 given(event, info)
 
-        body, is_whole = b"", False
-        with sending(slot, self._kinds), _traced(request, trace):
+        with sending(slot, self._kinds) as sent, _traced(request, trace):
             response = self._transport.handle_request(request)
-            slot.answered()
+            sent.answered(response.status_code, response.headers)
             if is_looked_at(response.status_code, response.headers):
-                begun, rest, stream = [], iter(response.stream), response.stream
-                for chunk in rest:
-                    begun.append(chunk)
-                    if sum(map(len, begun)) > LOOKED_BYTES:
-                        break
-                else:
-                    body, is_whole = b"".join(begun), True
-                response.stream = self._begun(begun, rest, stream)
-        digest = digest_of(body) if is_whole else None
-        slot.report(status=response.status_code, headers=response.headers, body_digest=digest)
+                response.stream = stream = self._begun(response.stream)
+                sent.digest = digest_of(stream.begin(LOOKED_BYTES))
         return response
+
+    def _keep(self, response: Any) -> None:
+        stream = response.stream
+        if not isinstance(stream, self._begun):
+            response.stream = stream = self._begun(stream)
+        try:
+            stream.begin(inf)
+        finally:
+            stream.close()
 
     def close(self) -> None:
         """Close the transport that sends, and the politeness unless it was given."""
@@ -266,21 +297,14 @@ class AsyncSlotTransport:
         attempts: Attempts[Any] = Attempts(
             self._retries, request.method, is_repeatable=_is_repeatable(request, self._bytes)
         )
-        while True:
-            slot = None
-            try:
-                async with self.politeness.slot(str(request.url), **self._waiting) as slot:
-                    response = await self._ask(slot, request)
-                attempts.answered(slot, response)
-                if attempts.due is not None:  # kept, without its connection
-                    body = b"".join([chunk async for chunk in response.stream])
-                    await response.stream.aclose()
-                    response.stream = self._bytes(body)
-            except Exception as error:  # noqa: BLE001 - raised again, unless something follows
-                attempts.failed(slot, error)
-            if attempts.due is None:
-                return attempts.answer
-            await self.politeness.sleep_until(attempts.due)
+        return await attempted_async(
+            attempts,
+            self.politeness,
+            str(request.url),
+            self._waiting,
+            lambda slot: self._ask(slot, request),
+            self._keep,
+        )
 
     async def _obey(self, request: Any) -> None:
         url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
@@ -290,7 +314,7 @@ class AsyncSlotTransport:
                 asked = self._request("GET", url, **_plain(agent))
                 response = await self._transport.handle_async_request(asked)
                 try:
-                    body = await first_async(response.stream)
+                    body = await first_async(response.stream, response.status_code)
                     return response.status_code, body, response.headers
                 finally:
                     await response.aclose()
@@ -308,22 +332,22 @@ class AsyncSlotTransport:
             if given is not None:
                 await given(event, info)
 
-        body, is_whole = b"", False
-        with sending(slot, self._kinds), _traced(request, trace):
+        with sending(slot, self._kinds) as sent, _traced(request, trace):
             response = await self._transport.handle_async_request(request)
-            slot.answered()
+            sent.answered(response.status_code, response.headers)
             if is_looked_at(response.status_code, response.headers):
-                begun, rest, stream = [], aiter(response.stream), response.stream
-                async for chunk in rest:
-                    begun.append(chunk)
-                    if sum(map(len, begun)) > LOOKED_BYTES:
-                        break
-                else:
-                    body, is_whole = b"".join(begun), True
-                response.stream = self._begun(begun, rest, stream)
-        digest = digest_of(body) if is_whole else None
-        slot.report(status=response.status_code, headers=response.headers, body_digest=digest)
+                response.stream = stream = self._begun(response.stream)
+                sent.digest = digest_of(await stream.begin(LOOKED_BYTES))
         return response
+
+    async def _keep(self, response: Any) -> None:
+        stream = response.stream
+        if not isinstance(stream, self._begun):
+            response.stream = stream = self._begun(stream)
+        try:
+            await stream.begin(inf)
+        finally:
+            await stream.aclose()
 
     async def aclose(self) -> None:
         """Close the transport that sends, and the politeness unless it was given."""

@@ -62,12 +62,19 @@ def share_hosts(place: str | PathLike[str], clock: TimeSource) -> ProgramLeases:
         StoreError: it is damaged, of another version, cannot be written, or cannot be reached.
     """
     location: str | None = os.fspath(place)
+    if location == "none":
+        raise StoreError(
+            '"none" is no place of a memory of hosts: leave memory= out to share nothing, or name '
+            '"user", a path or the URL of a server'
+        )
     if location == USER:
         location = host_memory_location(None, os.environ)
-    if location is None or location == "none":
+    if location is None:
+        is_off = os.environ.get("MANNERLY_MEMORY") == "none"
+        why = "MANNERLY_MEMORY is none" if is_off else "no directory in which this user can write"
         raise StoreError(
-            "this user has no file of hosts (a home directory that cannot be written, or "
-            "MANNERLY_MEMORY=none): name a path or the URL of a server"
+            f'memory="user" names no file ({why}): name a path or the URL of a server, or leave '
+            "memory= out to share nothing"
         )
     memory = open_host_memory(location)
     try:

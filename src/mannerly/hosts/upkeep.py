@@ -76,8 +76,9 @@ def explained(path: Path) -> Iterator[None]:
     except (StoreError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error).partition(": ")[0]
         raise StoreError(
-            f"cannot use the memory of hosts {path} ({why}): move it away to begin a new one, name "
-            "another with --memory FILE, or go on without one with --memory none"
+            f"cannot use the memory of hosts {path} ({why}): move it away to begin a new one, or "
+            "name another with --memory FILE, or none with --memory none (memory= of a program "
+            "names another; without it there is none)"
         ) from error
 
 

@@ -7,6 +7,7 @@ A `Slot` is a permit that measures the latency and reports or cancels itself whe
     TimeoutError                         error "timeout"
     a ConnectionError                    error "connect" (refused) or "reset"
     another Exception                    cancelled, but sent: the spacing holds, nothing is learned
+    an error of `sent()` itself          cancelled; the slot goes back
     cancellation, KeyboardInterrupt, …   cancelled; the slot goes back unless `sent()` was called
     nothing, and no report               cancelled, but sent; with a RuntimeWarning, because a
                                          refusal that is not reported cannot be obeyed
@@ -78,7 +79,7 @@ class Slot:
         self._driver = driver
         self._permit = permit
         self._started_at = started_at
-        self._was_sent = False
+        self._was_sent: bool | None = None  # None: `sent` was not called
         self._latency_s: float | None = None
         self._holder: object = None  # the task or thread in the block
         self._reported: tuple[Response, Outcome] | None = None
@@ -99,9 +100,14 @@ class Slot:
 
         Optional; without it, both count from the beginning of the block, and a cancelled block
         counts as a request that was not sent.
+
+        Raises:
+            HostUnavailable: the host is shared, and another process may have taken it over: send
+                nothing, and wait for another slot.
         """
-        self._was_sent = True
+        self._was_sent = bool(self._was_sent)  # if it is refused: not, and that is certain
         self._started_at = self._driver.sent(self._permit)
+        self._was_sent = True
 
     def answered(self) -> None:
         """Say that the answer begins: the latency ends here, whatever is done before `report`."""
@@ -150,7 +156,7 @@ class Slot:
 
     def cancel(self) -> None:
         """Give the slot back; unless `sent()` was called, the next caller may use it at once."""
-        self._driver.cancel(self._permit, was_sent=self._was_sent)
+        self._driver.cancel(self._permit, was_sent=bool(self._was_sent))
 
     def retry(self, attempt: int = 1, refusals: int = 1) -> Retry | GiveUp:
         """Return whether and when to repeat the request, after `report`. Never sleeps.
@@ -182,7 +188,7 @@ class Slot:
         if meaning is not None:
             self.report(error=meaning)
         else:
-            was_sent = self._was_sent or isinstance(error, Exception)
+            was_sent = isinstance(error, Exception) if self._was_sent is None else self._was_sent
             self._driver.cancel(self._permit, was_sent=was_sent)
 
 
