@@ -27,6 +27,8 @@ from .export import export
 from .report import report
 from .resume import recrawl, resume
 from .retry import retry
+from .run import EXAMPLES as RUN_EXAMPLES
+from .run import run
 from .serve import serve
 from .simulate import simulate
 from .status import explain, status
@@ -59,6 +61,7 @@ app = help.CommandGroup(
     completion.PROGRAM,
     (
         Command(crawl, title=_RUN, epilog=EXAMPLES),
+        Command(run, title=_RUN, epilog=RUN_EXAMPLES),
         Command(resume, title=_RUN),
         Command(retry, title=_RUN),
         Command(recrawl, title=_RUN),

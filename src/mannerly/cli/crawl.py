@@ -117,11 +117,13 @@ def prepare(
     base: CrawlSettings | None = None,
     *,
     verb: str = "Resuming",
+    directory: str | None = None,
 ) -> RunPlan:
     """Return the plan of a run; errors are found before the first request.
 
     `base` are the settings of a new crawl, as far as no option changes them; `verb` says what the
-    run does with a crawl that exists.
+    run does with a crawl that exists. `directory` is that of the crawl if no option names one; by
+    default its name is made from the seeds.
     """
     from mannerly.crawler.store import exists
 
@@ -135,7 +137,7 @@ def prepare(
         return shared.prepare_shared(sources, seeds, configuration, server, base)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
-    location = str(data_dir) if data_dir is not None else default_location(sources)
+    location = str(data_dir) if data_dir is not None else directory or default_location(sources)
     check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     is_resumed = not configuration.value("fresh") and exists(location)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mannerly.crawler.options.values import OptionError, from_keywords
 from mannerly.crawler.page.extract import (
@@ -19,6 +20,7 @@ from mannerly.crawler.page.extract import (
     is_loading,
     is_only_here,
     load,
+    module_of,
 )
 from mannerly.crawler.page.handlers import Handlers
 from mannerly.crawler.web.seeds import canonical_seeds
@@ -28,7 +30,6 @@ from .crawl import Crawl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable
-    from pathlib import Path
     from typing import Unpack
 
     from mannerly.crawler.options.keywords import CrawlOptions
@@ -50,7 +51,7 @@ class Spider(Handlers):
         def product(page):
             yield {"name": page.select_one("h1").text}
 
-    `for item in shop.run()` runs it. Links
+    `mannerly run FILE.py -o items.jsonl` runs it; so does `for item in shop.run()`. Links
     are followed as by `crawl`; with `follow=False` only what handlers yield is asked for.
 
     Args:
@@ -166,3 +167,38 @@ class Spider(Handlers):
         if result is not None and (failed := result.stats.extracted).errors:
             words = f"handlers failed on {many(failed.errors, 'page')}, first: {failed.first_error}"
             warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+
+class FoundSpider(NamedTuple):
+    """A spider of a file."""
+
+    name: str  # of its variable
+    place: str  # FILE:NAME, by which every process finds it
+    spider: Spider
+
+
+def find_spider(text: str) -> FoundSpider:
+    """Return the spider that FILE.py or FILE.py:NAME means.
+
+    Raises:
+        ExtractError: the file cannot be loaded, or has no such spider, or several.
+    """
+    place, _, name = (text, "", "") if text.endswith(".py") else text.rpartition(":")
+    if not place.endswith(".py"):
+        raise ExtractError(f"{text} is not FILE.py or FILE.py:NAME")
+    path = Path(place).expanduser().absolute()
+    spiders = {
+        each: value
+        for each, value in vars(module_of(path)).items()
+        if isinstance(value, Spider) and each.isidentifier()
+    }
+    known = ", ".join(spiders)
+    if not spiders:
+        raise ExtractError(f"{place} has no spider: write NAME = mannerly.Spider(URL) in it")
+    if name and name not in spiders:
+        raise ExtractError(f"{place} has no spider {name} (it has: {known})")
+    if not name and len(spiders) > 1:
+        example = f"{place}:{next(iter(spiders))}"
+        raise ExtractError(f"{place} has several spiders, {known}: name one, as in {example}")
+    name = name or known
+    return FoundSpider(name, f"{path}:{name}", spiders[name])

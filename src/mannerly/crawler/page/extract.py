@@ -144,7 +144,7 @@ def load(name: str) -> Extract:
             if not is_only_here(name)
             else "the extract function of this crawl was an object of the program: pass it again"
         )
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+    module = module_of(Path(place)) if place.endswith(".py") else _from_module(place)
     found = getattr(module, function, None)
     if not callable(found):
         names = [each for each, value in vars(module).items() if callable(value)]
@@ -159,7 +159,12 @@ def shown(name: str) -> str:
     return f"{Path(place).name}:{function}" if colon and place.endswith(".py") else name
 
 
-def _from_file(path: Path) -> object:
+def module_of(path: Path) -> object:
+    """Return the module that a file makes, loaded anew.
+
+    Raises:
+        ExtractError: there is no such file, or it cannot be loaded; the message names the line.
+    """
     if not path.is_file():
         raise ExtractError(f"there is no file {path}")
     folder = str(path.parent)
