@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.fetch.body_memory import BodyMemory
     from mannerly.crawler.model import Request
+    from mannerly.crawler.runtime.coordinator import Coordinator
     from mannerly.crawler.settings import CrawlSettings
+    from mannerly.crawler.store.base import CrawlStore
     from mannerly.crawler.store.valkey.crawl import ValkeyCrawl
     from virtual.fetcher import FakeReply, VirtualClock
 
@@ -50,14 +52,14 @@ class MachineClocks:
         return EPOCH_S + self._clock.now + self._skew_s
 
 
-class _VirtualWorker(Worker):
+class VirtualWorker(Worker):
     """A worker with a clock and a fetcher in virtual time."""
 
     def __init__(
         self,
-        store: ValkeyCrawl,
+        store: CrawlStore,
         settings: CrawlSettings,
-        coordinator: FleetMember,
+        coordinator: Coordinator,
         clocks: MachineClocks,
         fetcher: FakeFetcher,
     ) -> None:
@@ -140,7 +142,7 @@ class SimulatedMember:
         self._next_look = clocks.now()
         self.store = store
         self.coordinator = VirtualMember(store.fleet, patience_s=DAY_S)
-        self.worker = _VirtualWorker(store, settings, self.coordinator, clocks, self._fetcher)
+        self.worker = VirtualWorker(store, settings, self.coordinator, clocks, self._fetcher)
 
     def turn(self) -> None:
         """Do what is due now."""

@@ -7,17 +7,17 @@
 `sure_until` is the instant up to which no other crawl can have taken a host over. It is looked at
 last, when the bytes of a request leave, so a process that was stopped for a while sends nothing
 when it wakes. The memory is written in a few short transactions a second. While another process
-writes, or the disk is full, nothing is changed and it is tried again soon; if that lasts, this
-process falls silent before its leases end.
+writes, the disk is full or the server is away, nothing is changed and it is tried again soon; if
+that lasts, this process falls silent before its leases end. A server that is away is asked only for
+the next sign of life until it answers, because each call may wait for seconds.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from mannerly.database.errors import StoreBusy, StoreFull
+from mannerly.database.errors import StoreAway, StoreBusy, StoreFull
 from mannerly.hosts.base import Holder, HolderLost
 from mannerly.politeness.model import NEVER
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 1.0  # between two looks at what others want
 TRY_AGAIN_S = 0.25  # after a sign of life that could not be given
+AWAY_AGAIN_S = 1.0  # after one that did not reach the server
 
 
 class HeldHosts(Protocol):
@@ -74,7 +75,8 @@ class Leases:
         self._shards: list[HeldHosts] = []
         self._left_over: list[HostBudget] = []  # of removed shards, to be given back
         self._next_beat = self._next_look = NEVER
-        self._holder = self._join(now)
+        self._is_away = False  # the server, as far as is known
+        self._join(now)
         self.trouble: str | None = None
         self.is_resting = False  # the crawl is paused: it wants no host
 
@@ -95,7 +97,8 @@ class Leases:
             self._beat(now)
         if now.mono >= self._next_look:
             self._next_look = now.mono + LOOK_S
-            wanted = self._memory.wanted(self._holder.id, now)
+            wanted: dict[str, int] = {}
+            self._try(lambda memory: wanted.update(memory.wanted(self._holder.id, now)))
             for shard in self._shards:
                 shard.look(wanted, now)
         for shard in self._shards:
@@ -111,48 +114,33 @@ class Leases:
         """
         answers: dict[str, Claimed] = {}
         try:
-            answers = self._memory.claim(self._holder.id, hosts, now)
+            self._try(lambda memory: answers.update(memory.claim(self._holder.id, hosts, now)))
         except HolderLost:
             self._start_again(now)
-        except (StoreBusy, StoreFull):
-            pass
         return answers, self._clock()
 
     def write(self, budgets: list[HostBudget], now: Now) -> bool:
         """Write what a takeover must know; return whether it is written."""
-        try:
-            self._memory.write(self._holder.id, budgets, now)
-        except (StoreBusy, StoreFull):
-            return False
-        return True
+        return self._try(lambda memory: memory.write(self._holder.id, budgets, now))
 
     def release(self, budgets: list[HostBudget], now: Now) -> bool:
         """Hand hosts over; return whether it is done."""
-        try:
-            self._memory.release(self._holder.id, budgets, now)
-        except (StoreBusy, StoreFull):
-            return False
-        return True
+        return self._try(lambda memory: memory.release(self._holder.id, budgets, now))
 
     def withdraw(self, hosts: list[str], now: Now) -> bool:
         """Do not wait for hosts any more; return whether it is done."""
-        try:
-            self._memory.withdraw(self._holder.id, hosts, now)
-        except (StoreBusy, StoreFull):
-            return False
-        return True
+        return self._try(lambda memory: memory.withdraw(self._holder.id, hosts, now))
 
     def forget(self, host: str, now: Now) -> None:
-        """Forget what was learned of a host, unless another process is writing for long."""
-        with suppress(StoreBusy, StoreFull):
-            self._memory.forget(host, now)
+        """Forget what was learned of a host, if that is possible now."""
+        self._try(lambda memory: memory.forget(host, now))
 
     def leave(self, now: Now) -> None:
         """Give all hosts back with what was learned of them."""
         last_words = [shard.last_words(now) for shard in self._shards]
         budgets = [budget for some in (self._left_over, *last_words) for budget in some]
-        with suppress(StoreBusy, StoreFull):  # else the leases end by themselves
-            self._memory.leave(self._holder.id, budgets, now)
+        # If that is not possible the leases end by themselves.
+        self._try(lambda memory: memory.leave(self._holder.id, budgets, now))
 
     def close(self, now: Now) -> None:
         """Leave, and close the memory."""
@@ -165,6 +153,24 @@ class Leases:
         """Close the memory; the leases end by themselves."""
         self._memory.close()
 
+    def _try(self, use: Callable[[HostMemory], object]) -> bool:
+        """Use the memory unless it is busy, full or away; return whether that is done."""
+        if self._is_away:
+            return False
+        try:
+            use(self._memory)
+        except (StoreBusy, StoreFull):
+            return False
+        except StoreAway as error:
+            self._went_away(error)
+            return False
+        return True
+
+    def _went_away(self, error: StoreAway) -> None:
+        self._is_away = True
+        self._next_beat = self._clock() + AWAY_AGAIN_S
+        self.trouble = f"waiting for the memory of hosts: {error}"
+
     def _beat(self, now: Now) -> None:
         """Give a sign of life, together with everything that was learned since the last one."""
         unwritten = [(shard, shard.unwritten(now)) for shard in self._shards]
@@ -174,6 +180,9 @@ class Leases:
         except HolderLost:
             self._start_again(now)
             return
+        except StoreAway as error:
+            self._went_away(error)
+            return
         except (StoreBusy, StoreFull) as error:
             self._next_beat = now.mono + TRY_AGAIN_S
             self.trouble = str(error) if now.mono >= self.sure_until else None
@@ -182,23 +191,23 @@ class Leases:
             shard.written(some)
         self._heard(now)
 
-    def _join(self, now: Now) -> Holder:
+    def _join(self, now: Now) -> None:
         holder = Holder(uuid4().hex, *self._names)
         self._memory.join(holder, now)
+        self._holder = holder
         self._heard(now)
-        return holder
 
     def _heard(self, now: Now) -> None:
         self.sure_until: Instant = now.mono + self.times.silent_s
         self._next_beat = now.mono + self.times.heartbeat_s
         self.trouble = None
+        self._is_away = False
 
     def _start_again(self, now: Now) -> None:
         """Too late: every host may have another sender by now."""
         for shard in self._shards:
             shard.lose_all(now)
         self.sure_until = NEVER
-        try:
-            self._holder = self._join(now)
-        except (StoreBusy, StoreFull):
-            self._next_beat = now.mono + TRY_AGAIN_S
+        self._next_beat = now.mono + TRY_AGAIN_S
+        self._is_away = False
+        self._try(lambda _: self._join(now))

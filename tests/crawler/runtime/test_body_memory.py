@@ -80,6 +80,7 @@ def engine_for(
     store: MemoryStore | None = None,
     budget: PageBudget | None = None,
     encoding: str = "identity",
+    clock: VirtualClock | None = None,
 ) -> Engine:
     """Return an engine in virtual time, for a site whose pages all have this body."""
 
@@ -94,7 +95,7 @@ def engine_for(
     pace = Settings(strategy="fixed", delay_s=0.01, max_rate="unlimited")
     settings = CrawlSettings(politeness=pace, seeding="none", ignore_robots=True)
     manifest = Manifest.new(seeds=seeds, settings={}, shards=1, created_at=0.0)
-    fetcher, events = FakeFetcher(VirtualClock(), answer), Events()
+    fetcher, events = FakeFetcher(clock or VirtualClock(), answer), Events()
     store, rules = store or MemoryStore(frontier_limit=1000), rules_of(settings, manifest)
     shard = Shard(
         0,

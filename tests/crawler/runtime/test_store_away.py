@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.crawler.runtime.test_body_memory import LINKS, engine_for
 from tests.exports.stored_example import PAGES
+from virtual.fetcher import VirtualClock
 from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.control import Recrawl
@@ -18,7 +19,7 @@ from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
 from mannerly.crawler.runtime.offload import Offload
 from mannerly.crawler.store.base import Earlier
-from mannerly.crawler.store.fleet import StoreAway
+from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,18 +27,20 @@ if TYPE_CHECKING:
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.engine import Engine
     from mannerly.crawler.shard.interfaces import PageReading
+    from mannerly.crawler.store.base import StoreError
 
 BIG = LINKS[: LINKS.index(b'<a href="/5"')] + b" " * BIG_BYTES
 
 
 class Leaving(MemoryStore):
-    """A store in which every page has a record, until it is away."""
+    """A store in which every page has a record, until it is away or the shard is lost."""
 
     is_away = False
+    error: StoreError = StoreAway("the store does not answer")
 
     def earlier(self, seq: int) -> Earlier | None:
         if self.is_away:
-            raise StoreAway("the store does not answer")
+            raise self.error
         return Earlier(PAGES[0]) if seq else None
 
 
@@ -121,6 +124,24 @@ def test_refusals_of_a_lost_shard_take_no_budget_and_no_memory() -> None:
 
     assert engine.shards.may_add(0)
     assert (budget.used, memory.held) == (1, 0)
+
+
+@pytest.mark.parametrize("error", [StoreAway("no answer"), LeaseLost("another run has it")])
+def test_a_shard_that_is_lost_while_it_is_handed_over_is_told_as_that(
+    store: Leaving, error: StoreError
+) -> None:
+    """Its last answers are taken first, and the store is asked for their earlier records."""
+    clock = VirtualClock()
+    engine = recrawling(engine_for(LINKS, memory=BodyMemory(), store=store, clock=clock))
+    run_until(engine, lambda: engine.in_flight > 1)
+    clock.advance(1.0)
+    store.is_away, store.error = True, error
+
+    with pytest.raises(type(error)):
+        engine.release(0)
+
+    assert [shard.number for shard in engine.dropped] == [0]
+    assert engine.shards.may_add(0)
 
 
 def run_until(engine: Engine, is_so: Callable[[], bool]) -> None:

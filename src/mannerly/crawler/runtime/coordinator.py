@@ -84,7 +84,7 @@ class Coordinator(ABC):
         raise error
 
     def leave(self) -> None:  # noqa: B027 - only where another process waits for it
-        """Give back what was not used: the run ends. What has come in is committed afterwards."""
+        """Give back what was not used: the run ends, and what has come in is committed."""
 
     def describe(self, stats: Stats) -> None:  # noqa: B027 - a worker knows most of it
         """Add what this coordinator knows to the totals of the process."""
@@ -111,8 +111,12 @@ class FixedShards(Coordinator):
         """Show a sign of life, and see whether the crawl is still there.
 
         Raises:
-            StoreError: the crawl's directory was removed.
+            StoreError: the crawl's directory was removed, or a shard's store failed: no other
+                process would work on it.
         """
+        engine = self._worker.engine
+        if engine.dropped:
+            raise engine.away or StoreError(f"shard {engine.dropped[0].number} was lost")
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_S
             self._show()
@@ -134,7 +138,8 @@ class FixedShards(Coordinator):
     @property
     def is_finished(self) -> bool:
         """Return whether there is nothing to do, nothing in the inboxes and no order to act on."""
-        return self._worker.engine.is_idle and self._has_no_input
+        engine = self._worker.engine
+        return engine.is_idle and not engine.dropped and self._has_no_input
 
     @property
     def has_only_unreachable(self) -> bool:

@@ -301,7 +301,11 @@ class Engine:
             StoreAway: nothing was released.
         """
         self._receive(0.0)  # a refusal that waits in a socket must not be forgotten
-        shard, now = self._by_number[number], self._now()
+        if self.away is not None:
+            raise self.away
+        shard, now = self._by_number.get(number), self._now()
+        if shard is None:
+            raise LeaseLost(f"shard {number} was lost while its last answers were taken")
         self._cancel(shard, now)
         try:
             shard.commit(now)
@@ -531,5 +535,6 @@ class Engine:
         now = self._now()
         for request in self._wire.cancel_all():
             flight = flight_of(request)
+            self._give_back(flight)
             self._by_number[flight.shard].cancelled(flight, now)
         self.commit()

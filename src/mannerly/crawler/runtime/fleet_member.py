@@ -9,7 +9,7 @@ Every poll of its worker, four times a second, does what is due, in this order:
 
 **The store is away.** Nothing is started or written until a renewal succeeds; what is under way
 comes to its end, and after `sure_until` nothing is sent. After `patience_s` the run ends with
-StoreAway: nothing is lost, and the same command goes on.
+StoreAway. Nothing is lost: the crawl continues when the same command is run again.
 
 **Handing over.** A shard that is released starts no request; when those under way have ended, after
 HAND_OVER_S at the latest, everything is committed and the shard released. The next owner waits for
@@ -210,8 +210,8 @@ class FleetMember(Coordinator):
         self._next_renewal = min(self._next_renewal, now + AGAIN_S)
         if now - self._away_since >= self._patience_s:
             raise StoreAway(
-                f"{error} (waited {self._patience_s:g} s: --store-patience). Nothing is lost: the "
-                "same command goes on"
+                f"{error} (waited {self._patience_s:g} s: --store-patience). Nothing is lost. Run "
+                "the same command again to continue"
             ) from error
 
     def _lose(self, number: int) -> None:
@@ -299,13 +299,14 @@ class FleetMember(Coordinator):
             return False
         try:
             self._worker.take(number, store)
-        except LeaseLost:
-            store.close()
+        except (LeaseLost, StoreAway) as error:
+            # It may lack orders from before its claim, and is not told of them a second time.
+            if number in self._engine.shards:
+                self._engine.drop(number)
+            store.close()  # else it would be renewed, and no member would work on it
+            if isinstance(error, StoreAway):
+                raise
             return False
-        except StoreAway:
-            if number not in self._engine.shards:
-                store.close()  # else it would be renewed, and no member would work on it
-            raise
         return True
 
     def _hand_over(self, now: Instant) -> None:
@@ -329,8 +330,9 @@ class FleetMember(Coordinator):
         """Note which shards rest, and find out whether all shards of the crawl do."""
         shards = self._engine.shards.all
         if not self._engine.is_idle:
-            # A rest costs round trips, and the crawl cannot be finished yet.
+            # A rest costs round trips, and the crawl cannot be finished yet, or not any more.
             self._resting.clear()
+            self._is_finished = False
             self._end_if_unreachable(now)
             return
         if now >= self._rest_again:
@@ -339,8 +341,8 @@ class FleetMember(Coordinator):
         numbers = self._engine.shards.by_number.keys() - self._resting
         if numbers:
             self._resting |= self._fleet.rest(sorted(numbers))
-        if len(self._resting) == len(shards) and not self._leaving:
-            self._is_finished = self._fleet.finished()
+        may_be_finished = len(self._resting) == len(shards) and not self._leaving
+        self._is_finished = may_be_finished and self._fleet.finished()
         self._end_if_unreachable(now)
 
     def _end_if_unreachable(self, now: Instant) -> None:

@@ -257,15 +257,16 @@ class Worker:
         would wait for names that are still being looked up.
         """
         try:
-            self.coordinator.leave()
-            self.engine.stop()
-            self.opener.say_mended(self._shards)
-            if self._leases is not None:
-                self._leases.close(self._now())
-        except StoreAway:
-            pass  # what was not committed is still queued
+            with suppress(StoreAway):  # what was not committed is still queued
+                self.engine.stop()
+                self.coordinator.leave()
+                self.opener.say_mended(self._shards)
         finally:
-            self.abandon(with_process=with_process)
+            try:
+                if self._leases is not None:  # else others would wait until they end
+                    self._leases.close(self._now())
+            finally:
+                self.abandon(with_process=with_process)
 
     def abandon(self, *, with_process: bool = False) -> None:
         """Release everything without a commit: after an error a batch may be incomplete."""
@@ -280,7 +281,7 @@ class Worker:
                 self._extract.close()
             if self._leases is not None:
                 self._leases.abandon()
-            for shard in self._shards:
+            for shard in (*self._shards, *self.engine.dropped):
                 shard.close()
             self._retire()
 
