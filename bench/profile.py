@@ -2,12 +2,16 @@
 
     python -m bench profile                     print the table, some minutes
     python -m bench profile --web forum         of one web only, half a minute
+    python -m bench profile --web hosts --web hosts-tls     what the first contact with a host costs
     python -m bench profile --write             and write it to docs/explanation/performance.md
 
 The crawls have everything on: 100 hosts of 60 pages of each generated web (`bench/web/manners.py`),
 compressed by the server, no delays, SQLite, one process on one core and the server on another.
 Functions are timed from outside (`_stageclock.py`), in CPU time and without the timed functions
 that they call. The crawl as a whole is one of the timed functions, so nothing is left out.
+
+*hosts* and *hosts-tls* have one page a host, so each page has a connection, a robots.txt and a host
+record for itself: what a stage costs beyond that of *pages* is the first contact.
 
 Every round crawls twice, without and with timers. As a check, the stages of the timed crawl must
 add up to the CPU time of the other one. The fastest crawl of each kind counts.
@@ -121,11 +125,15 @@ STAGES: Mapping[str, Sequence[str]] = {
     "the crawl's start and end": ("mannerly.crawler.crawl:run_crawl",),
 }
 
-HOSTS, PORT = 100, 18082
+HOSTS, PORT, TLS_PORT = 100, 18082, 18446
 UNPACED = Settings(strategy="fixed", max_rate="unlimited", min_delay_s=0.0, max_concurrency=8)
 SETTINGS = CrawlSettings(
     scope=ScopeMode.ANY, politeness=UNPACED, seeding="none", allow_net=("127.0.0.0/8",)
 )
+FIRST_CONTACTS = {
+    "hosts": WebSpec(hosts=1000, pages=1, port=PORT),
+    "hosts-tls": WebSpec(hosts=1000, pages=1, scheme="https", port=TLS_PORT),
+}
 PLACES = [place for places in STAGES.values() for place in places]
 PROBED = "mannerly.crawler.page.harvest:harvest"  # once a page, in the middle of its way
 LEAST_ROUNDS = 30
@@ -150,8 +158,14 @@ class Crawled(NamedTuple):
     overhead: Overhead
 
 
-def crawl_once(spec: WebSpec, is_timed: bool, core: int | None) -> Crawled:  # noqa: FBT001
+def crawl_once(
+    spec: WebSpec,
+    is_timed: bool,  # noqa: FBT001
+    core: int | None,
+    environment: Mapping[str, str],
+) -> Crawled:
     """Crawl a web once, in this process, which has to be a new one."""
+    os.environ.update(environment)
     if core is not None:
         os.sched_setaffinity(0, {core})
     find_all(PLACES)  # what is imported now is not part of the crawl
@@ -205,12 +219,14 @@ def measure(spec: WebSpec, rounds: int) -> Profile:
     cores = sorted(os.sched_getaffinity(0))
     own, other = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
     crawls: dict[bool, list[Crawled]] = {False: [], True: []}
-    with served(spec, core=other, compressed=True):
+    with served(spec, core=other, compressed=True) as web:
         for number in range(rounds):
             for is_timed in (False, True) if number % 2 == 0 else (True, False):
                 # A new process for each, without caches, timers or garbage of another crawl.
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                    crawled = process.submit(crawl_once, spec, is_timed, own).result()
+                    crawled = process.submit(
+                        crawl_once, spec, is_timed, own, web.environment
+                    ).result()
                 crawls[is_timed].append(crawled)
     timed = min(crawls[True], key=lambda crawled: crawled.us)
     plain_us = min(crawled.us for crawled in crawls[False])
@@ -249,9 +265,9 @@ def _us_a_page(work: Callable[..., object], pages: Sequence[Sequence[object]]) -
     return best / len(pages) / 1000
 
 
-def table(profiles: Mapping[str, Profile]) -> str:
+def table(profiles: Mapping[str, Profile], unit: str = "µs a page") -> str:
     """Markdown that can be read in a terminal, too: µs a page of each web, and their shares."""
-    rows = [["µs a page", *profiles]]
+    rows = [[unit, *profiles]]
     for stage in STAGES:
         rows.append([stage, *(_with_share(each, stage) for each in profiles.values())])
     rows.append(["**sum of the stages**", *(f"{each.whole.us:.0f}" for each in profiles.values())])
@@ -314,13 +330,23 @@ def run(options: Sequence[str] = ()) -> None:
     """Print the table, write the figures and, if asked to, the document."""
     parser = argparse.ArgumentParser(prog="python -m bench profile")
     parser.add_argument("--rounds", type=int, default=5, help="of two crawls each (5)")
-    parser.add_argument("--web", choices=MANNERS, action="append", help="all unless one is given")
+    webs = (*MANNERS, *FIRST_CONTACTS)
+    parser.add_argument("--web", choices=webs, action="append", help="all unless one is given")
     parser.add_argument("--write", action="store_true", help="put it into docs/")
     chosen = parser.parse_args(list(options))
     find_all(PLACES)  # or fail before a web is made
-    specs = {kind: WebSpec.of_kind(kind, hosts=HOSTS, port=PORT) for kind in chosen.web or MANNERS}
-    profiles = {kind: measure(spec, chosen.rounds) for kind, spec in specs.items()}
-    tables = f"{table(profiles)}\n\n{least_table(specs)}"
+    wanted = chosen.web or webs
+    specs = {
+        kind: WebSpec.of_kind(kind, hosts=HOSTS, port=PORT) for kind in MANNERS if kind in wanted
+    }
+    contacts = {kind: spec for kind, spec in FIRST_CONTACTS.items() if kind in wanted}
+    profiles = {kind: measure(spec, chosen.rounds) for kind, spec in (specs | contacts).items()}
+    parts = []
+    if specs:
+        parts += [table({kind: profiles[kind] for kind in specs}), least_table(specs)]
+    if contacts:
+        parts.append(table({kind: profiles[kind] for kind in contacts}, "µs a host of one page"))
+    tables = "\n\n".join(parts)
     print(tables)
     unused = set(PLACES)
     for kind, profile in profiles.items():
