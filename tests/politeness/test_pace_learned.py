@@ -13,7 +13,9 @@ import pytest
 from mannerly.politeness import Outcome, Settings
 from mannerly.politeness.model import Sample
 from mannerly.politeness.pace import Effect, LearnedStrategy, Lesson, PaceChange
+from mannerly.politeness.pace.accepted import AcceptedCounter
 from mannerly.politeness.stats import HostStats
+from mannerly.simulation.run import run
 
 OK, THROTTLE, OVERLOAD, NEUTRAL, _ = Outcome
 SETTINGS = Settings(start_delay_s=0.5, max_rate=50.0, min_delay_s=0.01)
@@ -606,3 +608,23 @@ def test_lesson_of_a_climb_is_how_far_it_got() -> None:
     bench.send(times=40)
 
     assert bench.pace.lesson() == Lesson(delay_s=1.0 / bench.pace.rate, concurrency=8)
+
+
+def test_short_climb_before_a_ban_counts_from_its_first_request() -> None:
+    """Else the last step would be all that is known, and steps of 6 % up to the limit take long."""
+    accepted = AcceptedCounter(5.0)
+    for number in range(24):
+        if number == 20:
+            accepted.mark(5.0 + 8.0)
+        accepted.add(5.0 + 0.4 * number)
+
+    assert accepted.beyond(8.0, 5.0, 15.0, accepted.count) == pytest.approx(1.6)
+    assert accepted.beyond(8.0, 5.5, 15.0, accepted.count) < 0.0
+
+
+def test_server_that_bans_early_is_used_within_minutes() -> None:
+    """One that refuses everything for a minute after the first seconds of a quick climb."""
+    result = run(replace(SETTINGS, max_concurrency=8), "ban:2:4:60", 900.0, 1)
+
+    assert result.steady_util > 0.8
+    assert result.refused <= 8

@@ -13,7 +13,7 @@ The first estimate comes from the climb. For every step taken as the start, acce
 is the estimate. Short pauses favour the last steps (a bucket), long ones the first (a quota per
 minute), without a threshold between the two. What a burst b explains is left out in `beyond`:
 max (N(now) − N(t) − b) / (now − t) is allowed by every bucket whose burst is at most b, at any
-moment.
+moment. The first request counts as a mark, or a short climb would show only its last step.
 """
 
 from __future__ import annotations
@@ -133,11 +133,12 @@ class AcceptedCounter:
 
     def beyond(self, burst: float, since: Instant, now: Instant, count: int) -> float:
         """Return the largest average from any mark since then until a count, without a burst."""
-        age_s = now - self.born_at
+        age_s, since_s = now - self.born_at, since - self.born_at
+        begins = [self.begins()] if since_s <= 0.0 else []
         return max(
             (
                 (count - then - burst) / (age_s - at_s)
-                for at_s, then in self.marks(since - self.born_at)
+                for at_s, then in (*begins, *self.marks(since_s))
                 if at_s < age_s
             ),
             default=0.0,
