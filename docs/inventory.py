@@ -120,7 +120,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "mannerly.adapters.httpx2": ("AsyncPoliteTransport", "PoliteTransport"),
     "mannerly.adapters.aiohttp": ("polite",),
     "mannerly.adapters.requests": ("PoliteAdapter",),
-    "mannerly.adapters.scrapy": ("Polite",),
+    "mannerly.adapters.scrapy": ("Durable", "Polite"),
     "mannerly.adapters.sending": ("SlotOptions",),
     "mannerly.politeness.robots": (),
     "mannerly.politeness.testing": ("FakeClock", "ScriptedServer"),

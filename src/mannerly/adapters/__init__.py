@@ -5,6 +5,7 @@
     aiohttp.ClientSession(middlewares=(mannerly.adapters.aiohttp.polite(),))
     session.mount("https://", mannerly.adapters.requests.PoliteAdapter())
     ADDONS = {"mannerly.adapters.scrapy.Polite": 0}                                Scrapy settings
+    ADDONS = {"mannerly.adapters.scrapy.Durable": 0}                               with its queue
 
 Every request that leaves the client, a redirect's next hop included, waits for a slot of its host,
 and its answer is reported to the politeness core (`mannerly.politeness`). A slot ends when the

@@ -1,5 +1,8 @@
 """Politeness for Scrapy (2.15 or newer): `ADDONS = {"mannerly.adapters.scrapy.Polite": 0}`.
 
+`Durable` in its place is the same and keeps the spider's queue in a file, so that a spider that was
+killed goes on with the same command (`mannerly.adapters.scrapy_durable`).
+
 The add-on wraps the download handlers of http and https. A request waits for its slot where Scrapy
 counts it as a transfer of its host, so a slow host takes CONCURRENT_REQUESTS_PER_DOMAIN places and
 no more. Retries, hops of redirects and robots.txt are requests of their own there. Scrapy's own
@@ -10,6 +13,7 @@ Settings, all optional:
     MANNERLY_SETTINGS    settings of the politeness core: {"max_rate": 2}
     MANNERLY_MEMORY      "user", a path or the URL of a server: hosts are shared with all crawls and
                          programs that name the same place, and what was learned is kept there
+    MANNERLY_DIR         the directory of a durable spider; "crawl-<spider>" if it is not set
 
 Unless you set it, CONCURRENT_REQUESTS is 128 instead of 16: requests that wait for a slow host must
 not keep others from their turn. It needs the asyncio reactor, which is Scrapy's default.
@@ -36,6 +40,7 @@ from mannerly.politeness.errors import HostUnavailable
 from mannerly.politeness.model import ErrorKind
 
 from .attempts import Attempts, attempted_async
+from .scrapy_durable import DUPEFILTER, DurableScheduler, note_sent
 from .sending import SlotOptions, digest_of, sending
 
 if TYPE_CHECKING:
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from .sending import Kinds
 
 CONCURRENT_REQUESTS = 128
+_SCHEDULER = f"{DurableScheduler.__module__}.{DurableScheduler.__qualname__}"
 _WRAPPED = "MANNERLY_WRAPPED_HANDLERS"  # the handlers that were set before, by scheme
 _KINDS: Kinds = (
     (DownloadTimeoutError, ErrorKind.TIMEOUT),
@@ -74,10 +80,41 @@ class Polite:
         """
         _chosen(settings)  # a mistake is found now, not with the first request
         handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
-        polite = {"http": PoliteHttp, "https": PoliteHttps}
+        polite = {handler.scheme: handler for handler in self._handlers()}
         settings.set(_WRAPPED, {scheme: handlers[scheme] for scheme in polite}, "addon")
         settings["DOWNLOAD_HANDLERS"].update(polite, "cmdline")
         settings.set("CONCURRENT_REQUESTS", CONCURRENT_REQUESTS, "addon")
+
+    def _handlers(self) -> tuple[type[PoliteHttp], ...]:
+        return PoliteHttp, PoliteHttps
+
+
+class Durable(Polite):
+    """The add-on that also keeps the queue of the spider in a file."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Put the durable scheduler in place.
+
+        Raises:
+            ValueError: the project has a scheduler or a filter of duplicates of its own.
+            SettingsError: a value of MANNERLY_SETTINGS is not allowed.
+        """
+        super().update_settings(settings)
+        settings.set("SCHEDULER", _SCHEDULER, "addon")
+        if settings["SCHEDULER"] != _SCHEDULER:
+            raise ValueError(
+                f"SCHEDULER is {settings['SCHEDULER']!r}: Durable is a scheduler, so take one of "
+                "them out of the settings"
+            )
+        if settings["DUPEFILTER_CLASS"] != DUPEFILTER:
+            raise ValueError(
+                f"DUPEFILTER_CLASS is {settings['DUPEFILTER_CLASS']!r}: Durable keeps what was "
+                "seen in its file. Take it out, and say with REQUEST_FINGERPRINTER_CLASS which "
+                "requests are equal"
+            )
+
+    def _handlers(self) -> tuple[type[PoliteHttp], ...]:
+        return DurableHttp, DurableHttps
 
 
 class PoliteHttp:
@@ -106,7 +143,7 @@ class PoliteHttp:
 
         async def ask(slot: Slot) -> Response:
             with sending(slot, _KINDS) as sent:
-                response = await self._handler.download_request(request)
+                response = await self._send(request)
                 headers = cast("Mapping[str, str]", response.headers.to_unicode_dict())
                 sent.answered(response.status, headers)
                 sent.nbytes, sent.digest = len(response.body), digest_of(response.body)
@@ -123,6 +160,9 @@ class PoliteHttp:
         except HostUnavailable as error:
             raise IgnoreRequest(str(error)) from error
 
+    async def _send(self, request: Request) -> Response:
+        return await self._handler.download_request(request)
+
     async def close(self) -> None:
         """Close the handler inside, and keep what was learned."""
         await self._handler.close()
@@ -133,6 +173,18 @@ class PoliteHttps(PoliteHttp):
     """The same for https, whose handler may be another one."""
 
     scheme: ClassVar = "https"
+
+
+class DurableHttp(PoliteHttp):
+    """The same, which notes a request that must not be repeated before it leaves."""
+
+    async def _send(self, request: Request) -> Response:
+        note_sent(request)
+        return await super()._send(request)
+
+
+class DurableHttps(DurableHttp, PoliteHttps):
+    """The same for https."""
 
 
 def _politeness_of(crawler: Crawler) -> AsyncPoliteness:

@@ -69,10 +69,13 @@ def export(
     quiet: Annotated[bool, declaration("Print errors only.", short="-q")] = False,
 ) -> None:
     """Write a crawl's records to files."""
+    from mannerly.adapters.spider_queue import is_spider
     from mannerly.exports import Choice, ExportError, Format, check_target
 
     with failing_clearly():
-        require_crawl(location)
+        is_crawl = not is_spider(location)
+        if is_crawl:
+            require_crawl(location)
         formats = {check_target(target) for target in output}
         if Format.XML in formats and include_skipped:
             raise ExportError("a sitemap lists only pages: leave out --include-skipped")
@@ -80,8 +83,10 @@ def export(
             raise ExportError("--csv-raw is for .csv files: leave it out, or add -o FILE.csv")
         choice = Choice(include_skipped=include_skipped, changed=changed, unreserved=unreserved)
         written = write_all(location, output, choice, content=content, csv_raw=csv_raw, quiet=quiet)
-        with opened(location) as crawl:
-            is_complete = has_all_records(crawl)
+        is_complete = True
+        if is_crawl:
+            with opened(location) as crawl:
+                is_complete = has_all_records(crawl)
     code = written or (0 if is_complete else INCOMPLETE)
     if code:
         raise click.exceptions.Exit(code)

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -103,9 +104,12 @@ def export(
         StoreError: the crawl cannot be read.
         OSError: the target cannot be written; an earlier file of that name is unchanged.
     """
+    from mannerly.adapters.spider_queue import is_spider
     from mannerly.crawler.stored import open_crawl
 
     wanted = read_target(target, fmt)._replace(is_raw=csv_raw)
+    if is_spider(location):
+        return _export_spider(Path(location), wanted)
     with open_crawl(location) as crawl:
         if wanted.needs_bodies(content):
             _require_bodies(crawl)
@@ -114,7 +118,7 @@ def export(
         if wanted.table is Table.ITEMS:
             from .items import export_items
 
-            return export_items(crawl, wanted)
+            return export_items(crawl.extracted, wanted)
         if wanted.table is Table.LINKS:
             from .items import write_links
 
@@ -135,6 +139,18 @@ def export(
                 records, files = write_folder(pages, Path(wanted.path), form)
             return Exported(target, wanted.format, records, files, damaged=damage.pages)
         return _export_rows(crawl, wanted, content, choice)
+
+
+def _export_spider(folder: Path, wanted: Target) -> Exported:
+    if wanted.table is not Table.ITEMS:
+        raise ExportError(
+            f"{folder} is of a Scrapy spider, which keeps items only: write -o items:FILE"
+        )
+    from mannerly.adapters.spider_queue import extracted
+
+    from .items import export_items
+
+    return export_items(partial(extracted, folder), wanted)
 
 
 def _export_rows(crawl: StoredCrawl, wanted: Target, content: Content, choice: Choice) -> Exported:

@@ -16,57 +16,67 @@ from .export import Exported, destination
 from .target import ExportError, Format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Protocol, TypeAlias
 
     from mannerly.crawler.inspection.view import View
-    from mannerly.crawler.stored import StoredCrawl
 
     from .rows import Row
     from .target import Target
 
+    class Found(Protocol):
+        """Items of one page, or the reason why there are none."""
+
+        @property
+        def items(self) -> Sequence[bytes]: ...
+        @property
+        def error(self) -> str | None: ...
+
+    Extracted: TypeAlias = "Callable[[], Iterable[tuple[str, Found]]]"
+
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def export_items(crawl: StoredCrawl, wanted: Target) -> Exported:
+def export_items(extracted: Extracted, wanted: Target) -> Exported:
     """Write all items; the outcome says how many pages have none because the function failed."""
     if wanted.format is Format.PARQUET:
-        written, files = _write_parquet(crawl, wanted)
+        written, files = _write_parquet(extracted, wanted)
     else:
         files = 1
         with destination(wanted) as file:
             if wanted.format is Format.CSV:
                 from .rows import write_csv
 
-                fields = dict.fromkeys(name for item in _items(crawl) for name in item)
+                fields = dict.fromkeys(name for item in _items(extracted) for name in item)
                 written = write_csv(
-                    map(_flat, _items(crawl)), list(fields), file, is_raw=wanted.is_raw
+                    map(_flat, _items(extracted)), list(fields), file, is_raw=wanted.is_raw
                 )
             else:
                 from .rows import write_jsonl
 
-                written = write_jsonl(_items(crawl), file)
-    return Exported(wanted.text, wanted.format, written, files, _failures(crawl))
+                written = write_jsonl(_items(extracted), file)
+    return Exported(wanted.text, wanted.format, written, files, _failures(extracted))
 
 
-def _write_parquet(crawl: StoredCrawl, wanted: Target) -> tuple[int, int]:
+def _write_parquet(extracted: Extracted, wanted: Target) -> tuple[int, int]:
     import pyarrow as pa
 
     from .parquet import item_columns, item_row, write_parquet
 
-    columns = item_columns(_items(crawl))
-    rows = (item_row(item, columns) for item in _items(crawl))
+    columns = item_columns(_items(extracted))
+    rows = (item_row(item, columns) for item in _items(extracted))
     schema = pa.schema(list(columns.items()))
     return write_parquet(rows, schema, wanted.path, is_folder=wanted.is_folder)
 
 
-def _items(crawl: StoredCrawl) -> Iterator[dict[str, Any]]:
-    for _, found in crawl.extracted():
+def _items(extracted: Extracted) -> Iterator[dict[str, Any]]:
+    for _, found in extracted():
         for line in found.items:
             yield _decode(line)
 
 
-def _failures(crawl: StoredCrawl) -> tuple[str, ...]:
-    failed = [(url, found.error) for url, found in crawl.extracted() if found.error is not None]
+def _failures(extracted: Extracted) -> tuple[str, ...]:
+    failed = [(url, found.error) for url, found in extracted() if found.error is not None]
     if not failed:
         return ()
     url, error = failed[0]
