@@ -28,7 +28,7 @@ FRONTIER = (
         "fetch robots.txt with a client of our own",
         "F2",
         "politeness/drivers/thread_policies.py",
-        "                    answer = self._fetch(url)\n",
+        "                    answer = fetch(url)\n",
         '                    answer = (404, b"")\n',
         (f"{_SITES}answer_means_what_rfc_9309_says",),
         ("F2",),

@@ -35,6 +35,7 @@ class Site:
         self.origin = ""
         self.has_rules = False
         self.log: list[tuple[float, str]] = []
+        self.agents: dict[str, str] = {}  # of the last request for a path
         self.unstuck = threading.Event()
 
     def url(self, path: str) -> str:
@@ -54,6 +55,7 @@ class Site:
     def respond(self, request: Request) -> None:
         is_first = request.path not in self.paths
         self.log.append((request.arrived_at, request.path))
+        self.agents[request.path] = request.headers["User-Agent"]
         request.read()
         kind, _, number = request.path[1:].partition("/")
         if kind == "broken":

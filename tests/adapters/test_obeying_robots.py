@@ -10,6 +10,7 @@ import httpx
 import httpx2
 import pytest
 import requests
+from tests.adapters.loopback_site import running_site
 
 import mannerly.adapters.aiohttp
 import mannerly.adapters.httpx
@@ -18,7 +19,7 @@ import mannerly.adapters.requests
 from mannerly.politeness import Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
-from mannerly.politeness.errors import RobotsDisallowed
+from mannerly.politeness.errors import HostUnavailable, RobotsDisallowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,6 +93,25 @@ FAMILIES = {
 }
 
 
+def with_adapter(adapter: mannerly.adapters.requests.PoliteAdapter) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    session.mount("http://", adapter)
+    return session
+
+
+CALLS = {
+    "httpx": lambda politeness, **options: httpx.Client(
+        transport=mannerly.adapters.httpx.PoliteTransport(
+            politeness=politeness, robots="obey", **options
+        )
+    ),
+    "requests": lambda politeness, **options: with_adapter(
+        mannerly.adapters.requests.PoliteAdapter(politeness=politeness, robots="obey", **options)
+    ),
+}
+
+
 @pytest.mark.parametrize("ask", FAMILIES, ids=lambda ask: ask.__name__[5:])
 def test_a_url_that_robots_txt_forbids_is_not_asked_for(ask: Ask, site: Site) -> None:
     """The error is one of the client's own, and says which line; each hop has kept the gap."""
@@ -105,6 +125,39 @@ def test_a_url_that_robots_txt_forbids_is_not_asked_for(ask: Ask, site: Site) ->
     assert "line 2, Disallow: /private" in str(refused)
     assert site.paths == ["/robots.txt", "/rules", "/page/1"]
     assert min(site.gaps_s) >= 0.05
+
+
+@pytest.mark.parametrize("client", CALLS)
+def test_rules_are_fetched_with_the_user_agent_of_the_request(client: str, site: Site) -> None:
+    """Not with that of the first request of all, which went to another site."""
+    with (
+        running_site() as other,
+        ThreadedPoliteness(PACE) as politeness,
+        CALLS[client](politeness) as session,
+    ):
+        session.get(other.url("/page/1"), headers={"User-Agent": "first/1.0"})
+        session.get(site.url("/page/1"), headers={"User-Agent": "second/1.0"})
+
+    assert other.agents["/robots.txt"] == "first/1.0"
+    assert site.agents["/robots.txt"] == "second/1.0"
+
+
+@pytest.mark.parametrize("client", CALLS)
+def test_waiting_for_robots_txt_is_waiting_for_a_slot(client: str, site: Site) -> None:
+    """A host with a long Retry-After raises at once, one with a long gap after the deadline."""
+    slow = Settings(strategy="fixed", delay_s=3600.0)
+    for status, options, expected in (
+        (429, {}, HostUnavailable),
+        (200, {"deadline_s": 0.01}, TimeoutError),
+    ):
+        with ThreadedPoliteness(slow) as politeness:
+            with politeness.slot(site.url("/")) as slot:
+                headers = {"retry-after": "7200"} if status == 429 else {}
+                slot.report(status=status, headers=headers)
+            with CALLS[client](politeness, **options) as session, pytest.raises(expected):
+                session.get(site.url("/page/1"))
+
+    assert site.log == []
 
 
 @pytest.mark.processes

@@ -14,6 +14,7 @@ from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.drivers.aio_policies import AsyncPolicies
 from mannerly.politeness.drivers.thread_policies import ThreadedPolicies
 from mannerly.politeness.drivers.threads import ThreadedPoliteness
+from mannerly.politeness.errors import HostUnavailable
 from mannerly.politeness.testing import FakeClock
 
 AGENT = "my-bot/1.0 (+https://example.org)"
@@ -158,6 +159,107 @@ def test_wrong_arguments_are_refused() -> None:
         ThreadedPolicies(Site(), agent=AGENT, unreachable="maybe")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_origins must be at least 1"):
         ThreadedPolicies(Site(), agent=AGENT, max_origins=0)
+
+
+# ---------------------------------------------------------------------- how long callers wait
+
+
+def test_a_slot_is_refused_at_once_if_robots_txt_would_have_to_wait() -> None:
+    """A host with a long Retry-After, with rules that are not known: an error that says when."""
+    clock, site = FakeClock(), Site((200, RULES))
+    policies = policies_of(site, clock)
+    with policies.politeness.slot(URL) as slot:
+        slot.report(status=429, headers={"retry-after": "7200"})
+
+    with pytest.raises(HostUnavailable) as raised, policies.slot(URL):
+        pass
+
+    assert raised.value.until is not None
+    assert raised.value.until >= clock.now() + 7200.0
+    assert site.asked == []
+
+
+def test_a_slot_is_not_waited_for_longer_than_its_deadline() -> None:
+    """The wait for robots.txt counts as well."""
+    site = Site((200, RULES))
+    paced = ThreadedPoliteness(Settings(strategy="fixed", delay_s=3600.0))
+    policies = ThreadedPolicies(site, agent=AGENT, politeness=paced)
+    with paced.slot(URL) as slot:
+        slot.report(status=200)
+
+    with pytest.raises(TimeoutError), policies.slot(URL, deadline_s=0.01):
+        pass
+
+    assert site.asked == []
+    assert policies.politeness.snapshot().requests == 1
+
+
+def test_a_deadline_ends_the_wait_for_a_fetch_of_another_thread() -> None:
+    """That fetch goes on, and its caller gets the rules."""
+    began, release = threading.Event(), threading.Event()
+
+    def fetch(_url: str) -> tuple[int, bytes]:
+        began.set()
+        assert release.wait(60)
+        return 200, RULES
+
+    policies = ThreadedPolicies(fetch, agent=AGENT)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(policies.allowed, PRIVATE)
+        assert began.wait(60)
+        with pytest.raises(TimeoutError, match=r"no robots\.txt of https://a\.example in 0\.01 s"):
+            policies.policy(URL, deadline_s=0.01)
+        release.set()
+
+        assert first.result(60) is False
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"wait_when_open": False}, HostUnavailable),
+        ({"deadline_s": 60.0}, TimeoutError),
+        ({}, None),
+    ],
+)
+async def test_each_task_waits_for_a_host_that_is_refused_as_it_wants_to(
+    options: Any, expected: Any
+) -> None:
+    """One raises at once, one after its deadline, one has the rules in the end."""
+    clock, asked_at = FakeClock(), []
+
+    async def fetch(_url: str) -> tuple[int, bytes]:
+        asked_at.append(clock.now())
+        return 200, RULES
+
+    paced = AsyncPoliteness(Settings(max_rate="unlimited", min_delay_s=0), clock=clock)
+    policies = AsyncPolicies(fetch, agent=AGENT, politeness=paced)
+    async with paced.slot(URL) as slot:
+        slot.report(status=429, headers={"retry-after": "7200"})
+    patient = asyncio.create_task(policies.allowed(PRIVATE))
+    asking = asyncio.create_task(policies.policy(PRIVATE, **options))
+    await clock.run(asyncio.create_task(asyncio.wait((patient, asking))))
+
+    assert type(asking.exception()) is (expected or type(None))
+    assert patient.result() is False
+    assert len(asked_at) == 1
+    assert asked_at[0] >= 7200.0
+
+
+async def test_rules_are_fetched_for_the_user_agent_of_who_asks() -> None:
+    """Its Crawl-delay holds, and its function is the one that fetches."""
+
+    async def fetch(_url: str) -> tuple[int, bytes]:
+        raise AssertionError
+
+    async def fetch_rules(_url: str) -> tuple[int, bytes]:
+        return 200, b"User-agent: other\nCrawl-delay: 9\n"
+
+    policies = AsyncPolicies(fetch, agent=AGENT)
+
+    policy = await policies.policy(URL, agent="other/2.0", fetch=fetch_rules)
+
+    assert (policy.agent, policy.crawl_delay_s) == ("other/2.0", 9.0)
 
 
 # ---------------------------------------------------------------------- many callers

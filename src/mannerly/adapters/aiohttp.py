@@ -9,6 +9,7 @@ sock_read=…)`, and `deadline_s` for the wait.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Unpack
 from weakref import WeakKeyDictionary, ref
 
@@ -83,7 +84,7 @@ def polite(
         request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         if robots is not None and request.url.path != ROBOTS_PATH:
-            await _obey(request, policies, shared)
+            await _obey(request, policies, shared, {"wait_when_open": False, **waiting})
         attempts: Attempts[aiohttp.ClientResponse] = Attempts(
             retries, request.method, is_repeatable=_is_repeatable(request)
         )
@@ -105,29 +106,31 @@ async def _obey(
     request: aiohttp.ClientRequest,
     policies: WeakKeyDictionary[aiohttp.ClientSession, AsyncPolicies],
     politeness: AsyncPoliteness,
+    waiting: SlotOptions,
 ) -> None:
     session, url = request.session, str(request.url)
     agent = request.headers.get("User-Agent", ANY_AGENT)
+    fetch = partial(_fetch, ref(session), agent)
     if session not in policies:
-        client = ref(session)
-
-        async def fetch(url: str) -> FetchedRobots:
-            used, timeout = client(), aiohttp.ClientTimeout(total=ROBOTS_TIMEOUT_S)
-            assert used is not None, "a request of it is under way"
-            async with used.get(
-                url,
-                middlewares=(),
-                timeout=timeout,
-                headers={"User-Agent": agent},
-                allow_redirects=False,
-            ) as answer:
-                body = await first_async(answer.content.iter_any(), answer.status)
-                return answer.status, body, answer.headers
-
         policies[session] = AsyncPolicies(fetch, agent=agent, politeness=politeness)
-    why = refusal(await policies[session].policy(url), url, agent)
+    policy = await policies[session].policy(url, agent=agent, fetch=fetch, **waiting)
+    why = refusal(policy, url, agent)
     if why is not None:
         raise _Disallowed(why)
+
+
+async def _fetch(client: ref[aiohttp.ClientSession], agent: str, url: str) -> FetchedRobots:
+    session, timeout = client(), aiohttp.ClientTimeout(total=ROBOTS_TIMEOUT_S)
+    assert session is not None, "a request of it is under way"
+    async with session.get(
+        url,
+        middlewares=(),
+        timeout=timeout,
+        headers={"User-Agent": agent},
+        allow_redirects=False,
+    ) as answer:
+        body = await first_async(answer.content.iter_any(), answer.status)
+        return answer.status, body, answer.headers
 
 
 async def _ask(

@@ -13,8 +13,8 @@ politeness core's decision: each repeat has a slot. Retries of the adapter insid
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack
 
 import requests
@@ -93,8 +93,9 @@ class PoliteAdapter(BaseAdapter):
         self._retries = checked(retries, robots)
         self._waiting = waiting
         self._obeys = robots is not None
-        self._policies: ThreadedPolicies | None = None
-        self._how = threading.local()  # of the request for which a robots.txt is fetched
+        self._policies = ThreadedPolicies(
+            partial(self._fetch, ANY_AGENT, {}), agent=ANY_AGENT, politeness=self.politeness
+        )
 
     def send(self, request: requests.PreparedRequest, *args: Any, **how: Any) -> requests.Response:
         """Wait for a slot of the request's host, send it, and report what came back."""
@@ -114,20 +115,19 @@ class PoliteAdapter(BaseAdapter):
 
     def _obey(self, request: requests.PreparedRequest, how: dict[str, Any]) -> None:
         url, agent = request.url or "", str(request.headers.get("User-Agent", ANY_AGENT))
-        self._how.options = {**how, "stream": True, "timeout": ROBOTS_TIMEOUT_S}
-        if self._policies is None:
-
-            def fetch(url: str) -> FetchedRobots:
-                asked = requests.Request("GET", url, headers={"User-Agent": agent}).prepare()
-                response = self._adapter.send(asked, **self._how.options)
-                with closing(response):
-                    body = first(response.iter_content(LOOKED_BYTES), response.status_code)
-                    return response.status_code, body, response.headers
-
-            self._policies = ThreadedPolicies(fetch, agent=agent, politeness=self.politeness)
-        why = refusal(self._policies.policy(url), url, agent)
+        fetch = partial(self._fetch, agent, how)
+        waiting: SlotOptions = {"wait_when_open": False, **self._waiting}
+        policy = self._policies.policy(url, agent=agent, fetch=fetch, **waiting)
+        why = refusal(policy, url, agent)
         if why is not None:
             raise _Disallowed(why, request=request)
+
+    def _fetch(self, agent: str, how: dict[str, Any], url: str) -> FetchedRobots:
+        asked = requests.Request("GET", url, headers={"User-Agent": agent}).prepare()
+        options = {**how, "stream": True, "timeout": ROBOTS_TIMEOUT_S}
+        with closing(self._adapter.send(asked, **options)) as response:
+            body = first(response.iter_content(LOOKED_BYTES), response.status_code)
+            return response.status_code, body, response.headers
 
     def _ask(
         self, slot: Slot, request: requests.PreparedRequest, *args: Any, **how: Any

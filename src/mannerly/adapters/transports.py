@@ -13,6 +13,7 @@ This module imports neither package: `httpx` and `httpx2` beside it name their c
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -189,7 +190,9 @@ class SlotTransport:
         self._retries = checked(retries, robots)
         self._obeys = robots is not None
         self._waiting = waiting
-        self._policies: ThreadedPolicies | None = None
+        self._policies = ThreadedPolicies(
+            partial(self._fetch, ANY_AGENT), agent=ANY_AGENT, politeness=self.politeness
+        )
 
     def handle_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
@@ -209,24 +212,20 @@ class SlotTransport:
 
     def _obey(self, request: Any) -> None:
         url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
-        if self._policies is None:
-
-            def fetch(url: str) -> FetchedRobots:
-                asked = self._request("GET", url, **_plain(agent))
-                response = self._transport.handle_request(asked)
-                try:
-                    return (
-                        response.status_code,
-                        first(response.stream, response.status_code),
-                        response.headers,
-                    )
-                finally:
-                    response.close()
-
-            self._policies = ThreadedPolicies(fetch, agent=agent, politeness=self.politeness)
-        why = refusal(self._policies.policy(url), url, agent)
+        fetch = partial(self._fetch, agent)
+        waiting: SlotOptions = {"wait_when_open": False, **self._waiting}
+        policy = self._policies.policy(url, agent=agent, fetch=fetch, **waiting)
+        why = refusal(policy, url, agent)
         if why is not None:
             raise self._disallowed(why)
+
+    def _fetch(self, agent: str, url: str) -> FetchedRobots:
+        response = self._transport.handle_request(self._request("GET", url, **_plain(agent)))
+        try:
+            body = first(response.stream, response.status_code)
+            return response.status_code, body, response.headers
+        finally:
+            response.close()
 
     def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")
@@ -288,7 +287,9 @@ class AsyncSlotTransport:
         self._retries = checked(retries, robots)
         self._obeys = robots is not None
         self._waiting = waiting
-        self._policies: AsyncPolicies | None = None
+        self._policies = AsyncPolicies(
+            partial(self._fetch, ANY_AGENT), agent=ANY_AGENT, politeness=self.politeness
+        )
 
     async def handle_async_request(self, request: Any) -> Any:
         """Wait for a slot of the request's host, send it, and report what came back."""
@@ -308,21 +309,22 @@ class AsyncSlotTransport:
 
     async def _obey(self, request: Any) -> None:
         url, agent = str(request.url), request.headers.get("user-agent", ANY_AGENT)
-        if self._policies is None:
-
-            async def fetch(url: str) -> FetchedRobots:
-                asked = self._request("GET", url, **_plain(agent))
-                response = await self._transport.handle_async_request(asked)
-                try:
-                    body = await first_async(response.stream, response.status_code)
-                    return response.status_code, body, response.headers
-                finally:
-                    await response.aclose()
-
-            self._policies = AsyncPolicies(fetch, agent=agent, politeness=self.politeness)
-        why = refusal(await self._policies.policy(url), url, agent)
+        fetch = partial(self._fetch, agent)
+        waiting: SlotOptions = {"wait_when_open": False, **self._waiting}
+        policy = await self._policies.policy(url, agent=agent, fetch=fetch, **waiting)
+        why = refusal(policy, url, agent)
         if why is not None:
             raise self._disallowed(why)
+
+    async def _fetch(self, agent: str, url: str) -> FetchedRobots:
+        response = await self._transport.handle_async_request(
+            self._request("GET", url, **_plain(agent))
+        )
+        try:
+            body = await first_async(response.stream, response.status_code)
+            return response.status_code, body, response.headers
+        finally:
+            await response.aclose()
 
     async def _ask(self, slot: Slot, request: Any) -> Any:
         given = request.extensions.get("trace")

@@ -16,6 +16,9 @@ fetches it anew, and the others go on with what is known. If it is unreachable, 
 before holds; without that, nothing is allowed, as RFC 9309 says, or everything
 (`unreachable="allow"`).
 
+No fetch waits for a host that is refused (an open breaker, a long Retry-After): all callers are
+told so, and each of them raises that or waits for its end, for as long as it has time.
+
 A redirect that the function returns instead of following it is followed here, five hops at most
 (RFC 9309 §2.3.1.2), each in a slot of its own. If the pace is shared with other processes
 (`memory="user"`), so are the files: what one was told, the others need not ask.
@@ -116,9 +119,12 @@ class PoliciesBase(Generic[Flight]):
             self._policies.pop(next(iter(self._policies)), None)
         return policy
 
-    def _learn(self, origin: str, answer: FetchedRobots | None, driver: DriverBase[Any]) -> Policy:
+    def _learn(
+        self, origin: str, agent: str, answer: FetchedRobots | None, driver: DriverBase[Any]
+    ) -> Policy:
         """Make the policy of an origin from an answer, and tell its pace."""
         now, before = driver.now(), self._policies.get(origin)
+        self._forgotten.discard(origin)
         status = None if answer is None else answer[0]
         if answer is None or status is None or not is_reachable(status):
             since = before.failing_since if before is not None else None
@@ -128,33 +134,41 @@ class PoliciesBase(Generic[Flight]):
                 robots = before.robots
             kept = robots or Robots.allow_all("robots.txt cannot be reached")
             expires = now + retry_wait_s(now - since)
-            return self._use(Policy(origin, kept, self.agent, expires, since))
+            return self._use(Policy(origin, kept, agent, expires, since))
         headers = {} if len(answer) < 3 else {k.lower(): v for k, v in answer[2].items()}
         body = answer[1][:MAX_BODY_BYTES]
         robots = Robots.parse(body) if status < 300 else Robots.allow_all()
         expires = now + lifetime_s(headers.get("cache-control"))
-        return self._put(origin, robots, expires, driver)
+        return self._put(origin, agent, robots, expires, driver)
 
     def _shares(self, origin: str, driver: DriverBase[Any]) -> HostSharing | None:
         """Return the place in which to look for an origin's file; None: it has to be fetched."""
-        was_forgotten = origin in self._forgotten
-        self._forgotten.discard(origin)
-        return None if was_forgotten else driver.sharing
+        return None if origin in self._forgotten else driver.sharing
 
     def _learn_kept(
-        self, origin: str, kept: tuple[bytes | None, float], driver: DriverBase[Any]
+        self, origin: str, agent: str, kept: tuple[bytes | None, float], driver: DriverBase[Any]
     ) -> Policy:
         """Make the policy of an origin from what another process was told."""
         body, expires_in_s = kept
         robots = Robots.allow_all() if body is None else Robots.parse(body)
-        return self._put(origin, robots, driver.now() + expires_in_s, driver)
+        return self._put(origin, agent, robots, driver.now() + expires_in_s, driver)
 
     def _put(
-        self, origin: str, robots: Robots, expires: Instant, driver: DriverBase[Any]
+        self,
+        origin: str,
+        agent: str,
+        robots: Robots,
+        expires: Instant,
+        driver: DriverBase[Any],
     ) -> Policy:
-        policy = self._use(Policy(origin, robots, self.agent, expires))
+        policy = self._use(Policy(origin, robots, agent, expires))
         driver.robots(origin, policy.crawl_delay_s)
         return policy
+
+
+def too_late(origin: str, deadline_s: float | None) -> TimeoutError:
+    """Return the error of a caller whose deadline has passed."""
+    return TimeoutError(f"no robots.txt of {origin} in {deadline_s:g} s")
 
 
 def to_keep(answer: FetchedRobots | None, policy: Policy) -> tuple[bytes | None] | None:
