@@ -95,22 +95,32 @@ def test_nothing_but_429_at_a_long_wait_cancels_the_job() -> None:
     assert not before
     assert seen.switch.wants_end
     assert seen.ending == "cancelled"
-    assert seen.reason == "20 answers in a row were 429 at a wait of 60 s or more"
+    assert seen.reason == "nothing but 429 was answered, with waits of 20 times 60 s"
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_host_that_only_answers_429_cancels_the_job_with_every_strategy(strategy: str) -> None:
     """Whether the strategy lengthens the delay or pauses: it is the wait in force that counts."""
     seen = watch(throttle_threshold=20)
-    early = watch(throttle_threshold=20, throttle_delay_s=61.0)
+    patient = watch(throttle_threshold=20, throttle_delay_s=3600.0)
     told = refusals(strategy)
 
-    for each in (seen, early):
+    for each in (seen, patient):
         each.hear(EventBatch(list(told)))
         each(Stats(), 1.0)
 
     assert seen.ending == "cancelled"
-    assert early.ending is None
+    assert patient.ending is None
+
+
+def test_a_long_wait_counts_as_often_as_the_shortest_one_fits_into_it() -> None:
+    """One pause of 20 minutes is as many minutes of refusals as twenty of one."""
+    seen = watch(throttle_threshold=20)
+
+    seen.hear(EventBatch([refusal(wait_s=20 * 60.0)]))
+    seen(Stats(), 1.0)
+
+    assert seen.ending == "cancelled"
 
 
 @pytest.mark.parametrize(

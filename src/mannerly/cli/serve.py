@@ -71,7 +71,8 @@ def serve(
     throttle_delay: Annotated[
         float,
         declaration(
-            "Shortest wait, in seconds, that counts for --throttle-threshold.",
+            "Shortest wait, in seconds, that counts for --throttle-threshold; one that is n times "
+            "as long counts n times.",
             metavar="S",
             above=0,
         ),

@@ -3,7 +3,7 @@
 failures     so many URLs in a row ended in an error after their retries, in an answer of 400 or
              above, or with their host given up: the job has failed
 throttles    so many answers in a row were 429 and led to a long wait, and no page came in between:
-             the job is cancelled
+             the job is cancelled. A wait that is n times as long counts as n answers
 service      it wants the job to end, or is gone
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.runtime.ending import StopSwitch
 from mannerly.politeness import events as polite
+from mannerly.politeness.bounds import LONGEST_WAIT_S
 
 from .model import CANCELLED, THROTTLE_DELAY_S, JobReport, StopJob
 
@@ -98,8 +99,8 @@ class JobWatch:
         elif self._most_throttles and throttles >= self._most_throttles:
             self.ending = CANCELLED
             self.reason = (
-                f"{throttles} answers in a row were 429 at a wait of "
-                f"{self._throttles.delay_s:g} s or more"
+                f"nothing but 429 was answered, with waits of {throttles} times "
+                f"{self._throttles.delay_s:g} s"
             )
         if self.reason is not None:
             self.switch.stop()
@@ -109,7 +110,8 @@ class Throttles:
     """Counts answers 429 in a row after which their host has to wait for `delay_s` or longer.
 
     It is the wait in force that counts, whatever set it: the pace, a pause of the strategy, or what
-    the host asked for.
+    the host asked for. A strategy may wait once for an hour where another asks each minute: a wait
+    of n times `delay_s` counts n times.
     """
 
     def __init__(self, delay_s: float) -> None:
@@ -121,7 +123,8 @@ class Throttles:
         """Count the refusals among what happened."""
         for event in batch.events:
             if isinstance(event, polite.Throttled) and event.status == TOO_MANY_REQUESTS:
-                self._count += event.wait_s >= self.delay_s - _ROUNDING_S
+                wait_s = min(event.wait_s, LONGEST_WAIT_S) + _ROUNDING_S
+                self._count += int(wait_s // self.delay_s)
 
     def in_a_row(self, stats: Stats) -> int:
         """Return how many there were since the last page that came."""
