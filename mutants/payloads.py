@@ -37,8 +37,8 @@ PAYLOADS = (
         "take a refused POST for an unanswered one",
         "P2",
         _ONCE,
-        "            self._store.note_refused(item.seq)\n",
-        "",
+        "                self._store.note_refused(item.seq)\n",
+        "                pass\n",
         (f"{_TESTS}::test_a_post_that_was_refused_is_sent_again",),
     ),
     Mutant(

@@ -122,8 +122,8 @@ SHARED = (
         "join without the leases of a lone holder",
         "P4",
         _FILE,
-        "        with self._changed():\n            self._journal.apply()\n            row = self._file.row(",
-        "        with self._changed():\n            row = self._file.row(",
+        "                self._journal.apply()\n                row = self._file.row(",
+        "                row = self._file.row(",
         (
             _SUITE + "test_a_holder_that_is_alone_writes_no_row_for_a_host",
             _SUITE + "test_who_joins_later_finds_every_lease",

@@ -117,23 +117,22 @@ class HostFile:
 
     def join(self, holder: Holder, now: Now) -> None:
         """Become a holder; what is out of date is removed on this occasion."""
-        self._file.wait_for(OPEN_BUSY_MS)
-        with self._changed():
-            self._journal.apply_noted()
-            tidy(self._file, self._boot, now)
-        while self._journal.has_many_claimed():
+        with self._patient():
             with self._changed():
-                self._journal.apply(some=True)
-        with self._changed():
-            self._journal.apply()
-            row = self._file.row(
-                "INSERT INTO holders (id, crawl, name, worker, mono, wall, boot, lease_s) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (*holder, now.mono, now.wall, self._boot, self.times.lease_s),
-            )
-            assert row is not None
+                self._journal.apply_noted()
+                tidy(self._file, self._boot, now)
+            while self._journal.has_many_claimed():
+                with self._changed():
+                    self._journal.apply(some=True)
+            with self._changed():
+                self._journal.apply()
+                row = self._file.row(
+                    "INSERT INTO holders (id, crawl, name, worker, mono, wall, boot, lease_s) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                    (*holder, now.mono, now.wall, self._boot, self.times.lease_s),
+                )
+                assert row is not None
         self._numbers[holder.id] = int(row[0])
-        self._file.wait_for(BUSY_MS)
 
     def renew(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
         """Give a sign of life, and write some budgets."""
@@ -250,8 +249,7 @@ class HostFile:
     def leave(self, holder: str, budgets: Sequence[HostBudget], now: Now) -> None:
         """Give everything back."""
         number = self._numbers.pop(holder, -1)
-        self._file.wait_for(OPEN_BUSY_MS)
-        with self._changed():
+        with self._patient(), self._changed():
             self._write(number, budgets, now)
             self._journal.apply_noted()
             self._journal.leave(number)
@@ -290,8 +288,7 @@ class HostFile:
 
     def forget(self, host: str, now: Now) -> bool:
         """Forget what was learned of a host."""
-        self._file.wait_for(OPEN_BUSY_MS)
-        with self._changed():
+        with self._patient(), self._changed():
             self._journal.apply_noted()
             stored = self._budgets([host], now).get(host)
             if stored is None:
@@ -314,6 +311,15 @@ class HostFile:
         """Commit what is done in here; explain what is wrong with the file."""
         with explained(self._file.path), self._file.transaction():
             yield
+
+    @contextmanager
+    def _patient(self) -> Iterator[None]:
+        """Wait longer for other writers in here; afterwards as in the loop of a crawl."""
+        self._file.wait_for(OPEN_BUSY_MS)
+        try:
+            yield
+        finally:
+            self._file.wait_for(BUSY_MS)
 
     def _write(self, number: int, budgets: Sequence[HostBudget], now: Now) -> None:
         if not budgets:
@@ -349,8 +355,7 @@ class HostFile:
         self._table.write([row_of(budget, now, self._boot)])
 
     def _budgets(self, hosts: Iterable[str], now: Now) -> dict[str, HostBudget]:
-        rows = self._table.read(hosts)
-        return {str(row[0]): budget_of(row, now, self._boot) for row in rows}
+        return {str(row[0]): budget_of(row, now, self._boot) for row in self._table.read(hosts)}
 
     def _waiting(self, host: str, now: Now) -> list[_Known]:
         """Return the living holders that wait for a host, in order."""

@@ -77,8 +77,8 @@ def explained(path: Path) -> Iterator[None]:
         why = error.strerror if isinstance(error, OSError) else str(error).partition(": ")[0]
         raise StoreError(
             f"cannot use the memory of hosts {path} ({why}): move it away to begin a new one, or "
-            "name another with --memory FILE, or none with --memory none (memory= of a program "
-            "names another; without it there is none)"
+            "name another (--memory FILE; memory=PATH in a program), or share nothing (--memory "
+            "none; no memory= in a program)"
         ) from error
 
 

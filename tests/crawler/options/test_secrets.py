@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mannerly.crawler.options.secrets import absolute, hidden, is_hidden, revealed
+from mannerly.crawler.options.secrets import absolute, hidden, is_hidden, read_reference, revealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +92,18 @@ def test_reference_that_leads_nowhere_is_named(
 
     with pytest.raises(ValueError, match=words):
         revealed("auth", f"a.example={reference}")
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_a_secret_of_several_lines_is_refused(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end the header that it is in; the message does not print it."""
+    path = tmp_path / "secret"
+    path.write_bytes(f"geheim{end}X-Other: 1".encode())
+    monkeypatch.setenv("TOKEN", f"geheim{end}X-Other: 1")
+
+    for reference in ("env:TOKEN", f"file:{path}"):
+        with pytest.raises(ValueError, match="one line") as refused:
+            read_reference(reference)
+        assert "geheim" not in str(refused.value)

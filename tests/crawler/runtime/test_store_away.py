@@ -18,7 +18,7 @@ from mannerly.crawler.page.long_work import BIG_BYTES
 from mannerly.crawler.runtime.budget import PageBudget
 from mannerly.crawler.runtime.delivery import Delivery
 from mannerly.crawler.runtime.offload import Offload
-from mannerly.crawler.store.base import Earlier
+from mannerly.crawler.store.base import Earlier, StoreError, StoreFull
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.runtime.delivery import Delivered
     from mannerly.crawler.runtime.engine import Engine
     from mannerly.crawler.shard.interfaces import PageReading
-    from mannerly.crawler.store.base import StoreError
 
 BIG = LINKS[: LINKS.index(b'<a href="/5"')] + b" " * BIG_BYTES
 
@@ -142,6 +141,25 @@ def test_a_shard_that_is_lost_while_it_is_handed_over_is_told_as_that(
 
     assert [shard.number for shard in engine.dropped] == [0]
     assert engine.shards.may_add(0)
+
+
+def test_a_note_that_fails_inside_the_fetcher_is_treated_as_a_failed_commit() -> None:
+    """A store that is away is waited for, and so is room on a disk; another error ends the run."""
+    failures: list[StoreError] = [StoreAway("no answer"), StoreFull("no room"), StoreError("EIO")]
+    engines = [engine_for(LINKS, memory=BodyMemory()) for _ in failures]
+    for engine, failure in zip(engines, failures, strict=True):
+        (shard,) = engine.shards.all
+        told = iter([failure])
+        shard.take_failure = lambda told=told: next(told, None)
+
+    away, full, broken = engines
+    away.turn()
+    full.turn()
+    with pytest.raises(StoreError, match="EIO"):
+        broken.turn()
+
+    assert away.away is failures[0]
+    assert full.stats().now.trouble == "no room"
 
 
 def run_until(engine: Engine, is_so: Callable[[], bool]) -> None:

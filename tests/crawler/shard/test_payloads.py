@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.crawler.shard.shard_world import ShardWorld, brisk
+from virtual.fetcher import FakeFetcher, VirtualClock
+from virtual.fleet.members import MachineClocks
 from virtual.store.memory import MemoryStore
 from virtual.store.memory_reader import ShardData
 
@@ -13,7 +15,9 @@ from mannerly.crawler.events import UrlsDropped
 from mannerly.crawler.host.inflight import flight_of
 from mannerly.crawler.model import Candidate, Entry, Fetched, LocalError, PageRecord, Request
 from mannerly.crawler.payload import payload
+from mannerly.crawler.runtime.wire import Wire
 from mannerly.crawler.shard.plugin import Plugin
+from mannerly.crawler.store.base import StoreFull
 from mannerly.crawler.web.urls import host_key_of
 from mannerly.politeness.model import ErrorKind
 
@@ -326,3 +330,76 @@ def test_a_post_in_flight_at_a_crash_is_unanswered_for_the_next_owner() -> None:
     assert {first.url, second.url} == {SITE + "api", SITE + "get"}
     assert [each.url for each in asked] == [SITE + "get"]
     assert [each.reason for each in later.skipped()] == ["unanswered"]
+
+
+def test_a_post_that_cannot_be_noted_waits_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every try takes a new connection; the engine is told why."""
+    made, _ = world(request("api", **POST))
+    full = StoreFull("the disk is full")
+
+    def note_sent(_seq: int) -> None:
+        raise full
+
+    with monkeypatch.context() as patched:
+        patched.setattr(made.store, "note_sent", note_sent)
+        (asked,) = made.shard.start_due(made.now, 9)
+        has_left = leave(made, asked)
+        made.answer(asked, error=LocalError.HELD)
+    made.wait(0.5)
+    at_once = made.shard.start_due(made.now, 9)
+    made.wait(1)
+
+    assert not has_left
+    assert made.shard.take_failure() is full
+    assert made.shard.take_failure() is None
+    assert at_once == []
+    assert due(made).url == SITE + "api"
+
+
+def test_a_post_that_was_refused_stays_in_the_queue_although_that_cannot_be_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host has its pause, and the engine is told why the note failed."""
+    made, _ = world(request("api", **POST))
+    asked = due(made)
+    full = StoreFull("the disk is full")
+
+    def note_refused(_seq: int) -> None:
+        raise full
+
+    monkeypatch.setattr(made.store, "note_refused", note_refused)
+    made.answer(asked, 429, retry_after="30")
+    made.wait(600)
+
+    assert made.shard.take_failure() is full
+    assert due(made).url == SITE + "api"
+
+
+def test_a_post_whose_answer_has_no_room_was_answered() -> None:
+    """Its record says so: it is not unanswered, and not sent again."""
+    made, _ = world(request("api", **POST))
+
+    made.answer(due(made), error=LocalError.NO_ROOM)
+    made.shard.commit(made.now)
+    made.wait(600)
+
+    assert made.start() == []
+    assert record_of(made, SITE + "api").error == "no_room"
+    assert list(made.store.skipped()) == []
+
+
+def test_nothing_that_is_sent_once_leaves_while_the_store_works() -> None:
+    """Its note would go over the connection that waits for an answer."""
+    made, _ = world(request("api", **POST))
+    (asked,) = made.shard.start_due(made.now, 9)
+    clock = VirtualClock(made.now.mono)
+    fetcher = FakeFetcher(clock, {}, connect_s=lambda _: 0.1)
+    wire = Wire(fetcher, MachineClocks(clock, 0.0), {0: made.shard})
+    wire.start(asked)
+    clock.advance(0.2)
+
+    wire.serve()
+
+    (answer,) = wire.take_arrived()
+    assert answer.error is LocalError.HELD
+    assert next_owner(made).unanswered == set()

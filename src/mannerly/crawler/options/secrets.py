@@ -20,6 +20,7 @@ from urllib.parse import quote
 from mannerly.crawler.web.words import HIDDEN
 
 NOTHING = "none"  # clears what another place has set
+_LINE_ENDS = frozenset("\r\n\0")  # they would end the header that the secret is in
 MAX_BYTES = 16_384  # of a file with a secret
 
 _FIELD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110 §5.6.2: the name of a header
@@ -113,6 +114,8 @@ def read_reference(text: str) -> str:
     secret = _from_file(reference[2]) if reference[1] == "file" else os.environ.get(reference[2])
     if not secret:
         raise ValueError(f"env:{reference[2]} with a variable that is set and not empty")
+    if not _LINE_ENDS.isdisjoint(secret):
+        raise ValueError(f"{text} with a value of one line")
     return secret
 
 
@@ -124,6 +127,6 @@ def _from_file(name: str) -> str:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ValueError(f"file:{name} with a file that can be read ({why})") from None
     secret = text.strip("\r\n")
-    if not secret or len(text) > MAX_BYTES or "\n" in secret:
+    if not secret or len(text) > MAX_BYTES or not _LINE_ENDS.isdisjoint(secret):
         raise ValueError(f"file:{name} with a file of one line")
     return secret

@@ -115,8 +115,10 @@ class FixedShards(Coordinator):
                 process would work on it.
         """
         engine = self._worker.engine
+        if engine.away is not None:
+            raise engine.away
         if engine.dropped:
-            raise engine.away or StoreError(f"shard {engine.dropped[0].number} was lost")
+            raise StoreError(f"shard {engine.dropped[0].number} was lost")
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_S
             self._show()

@@ -426,6 +426,7 @@ class Engine:
     def _tick_if_due(self) -> None:
         if self._clock.now() < self._schedule.tick_at and not self._has_time_to_deliver:
             return
+        self._raise_failures()
         now, shards = self._now(), list(self._shards)
         stores = [shard.store for shard in shards]
         results = self._exchange.pass_links(stores, RECEIVE, self._wire.serve)
@@ -443,6 +444,15 @@ class Engine:
         if failure is not None:
             raise failure
         self._schedule.ticked(now.mono)
+
+    def _raise_failures(self) -> None:
+        """Raise why a request could not be noted, which is known since the fetcher asked for it."""
+        for shard in list(self._shards):
+            failure = shard.take_failure()
+            if isinstance(failure, LeaseLost):
+                self._lose(shard.number, failure)
+            elif failure is not None:
+                raise failure
 
     def _sorted_out(
         self, shards: Sequence[Shard], results: Sequence[Committed | StoreError]

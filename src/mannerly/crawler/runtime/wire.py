@@ -1,7 +1,8 @@
 """The requests of an engine that are on the wire, and answers that no shard has taken yet.
 
 Answers can come while a shard is in the middle of something: its store is waited for. They are kept
-here until the engine takes them. Nothing more is sent meanwhile, since one of them may forbid it.
+here until the engine takes them. Nothing more is sent meanwhile, since one of them may forbid it;
+nor what is sent once at all, since that is noted in the store first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.fetch.base import never
 from mannerly.crawler.host.inflight import InFlight, flight_of
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry
 from mannerly.crawler.stats import OldestRequest
 from mannerly.politeness.model import NEVER
@@ -35,6 +37,7 @@ class Wire:
         self._clock = clock
         self._shards = shards
         self._arrived: list[Fetched] = []
+        self._is_store_busy = False
         self.polled_at: Instant = NEVER  # the sockets, for the last time
         self.watch, self.start = fetcher.watch, fetcher.start
         fetcher.ask(self._may_leave)
@@ -67,7 +70,11 @@ class Wire:
         something.
         """
         if not self._arrived:
-            self._arrived = self._fetcher.wait(0.0)
+            self._is_store_busy = True
+            try:
+                self._arrived = self._fetcher.wait(0.0)
+            finally:
+                self._is_store_busy = False
 
     def take_arrived(self) -> list[Fetched]:
         """Return the answers that came while the store was waited for."""
@@ -112,4 +119,6 @@ class Wire:
     def _may_leave(self, request: Request, instant: Instant, address: str) -> bool:
         flight = request.flight
         assert isinstance(flight, InFlight)
+        if self._is_store_busy and KINDS[flight.item.kind].is_sent_once:
+            return False  # its note would go over the connection that waits for an answer
         return self._shards[flight.shard].may_leave(flight, instant, address)

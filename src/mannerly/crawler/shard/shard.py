@@ -151,6 +151,7 @@ class Shard:
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
         self._request = RequestMaker(settings, self.flights, plugins, store)
         self._sent_once = SentOnce(store)
+        self.take_failure = self._sent_once.take_failure
         self._samples = HostSamples(number, contacts) if watched is not Watched.NO else None
         self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
@@ -249,7 +250,7 @@ class Shard:
         for after_answer in self._plugins.after_answer:
             follows = after_answer(item, answer, follows, now)
         if is_sent_once(item):
-            follows = self._sent_once.after(item, answer, follows)
+            follows = self._sent_once.after(item, answer, follows, now)
         frees_page = False
         if isinstance(follows, Again):
             is_failed = answer.error is not LocalError.HELD and not follows.is_visit

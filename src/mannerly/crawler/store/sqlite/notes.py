@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import contextmanager
+from errno import EDQUOT, EFBIG, ENOSPC
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.store.base import StoreError
+from mannerly.crawler.store.base import StoreError, StoreFull
 from mannerly.database.files import open_regular, read_file, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Iterator
     from pathlib import Path
 
 _SEQ = Struct("<q")
 NOTHING = bytes(_SEQ.size)
+_NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
 
 
 class ParsingNote:
@@ -57,14 +60,22 @@ class _NumberLog:
     """Appends numbers to a file, each with one write to the kernel."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        self._path = path
+        with _explained(path):
             self._descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+            self._cut()
 
     def add(self, number: int) -> None:
-        """Append a number."""
-        os.write(self._descriptor, _SEQ.pack(number))
+        """Append a number, or nothing."""
+        with _explained(self._path):
+            if os.write(self._descriptor, _SEQ.pack(number)) < _SEQ.size:
+                self._cut()
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    def _cut(self) -> None:
+        """Remove a part of a number from the end, which would shift all later ones."""
+        if torn := os.fstat(self._descriptor).st_size % _SEQ.size:
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - torn)
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
@@ -92,12 +103,19 @@ class SentLog(_NumberLog):
 
     def add(self, number: int) -> None:
         """Append a request, with a minus sign one that may be sent again."""
-        try:
-            super().add(number)
-            if self._durable:
+        super().add(number)
+        if self._durable:
+            with _explained(self._path):
                 os.fsync(self._descriptor)
-        except OSError as error:
-            raise StoreError(f"cannot note what is sent: {error.strerror}") from error
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = StoreFull if error.errno in _NO_ROOM else StoreError
+        raise kind(f"cannot write {path}: {error.strerror}") from error
 
 
 def read_sent(directory: Path, shard: int) -> set[int]:
@@ -115,11 +133,9 @@ def prune_sent(directory: Path, shard: int, left: Iterable[int]) -> None:
     """Begin the list of sent requests anew with these. Nothing may append meanwhile."""
     path = sent_path(directory, shard)
     data = b"".join([_SEQ.pack(seq) for seq in sorted(left)])
-    try:
+    with _explained(path):
         if path.exists() and path.stat().st_size != len(data):
             write_file(path, data)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
 
 def read_acknowledged(directory: Path, shard: int) -> set[int]:

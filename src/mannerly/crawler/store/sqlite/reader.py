@@ -85,6 +85,7 @@ _LEFT = """
     WHERE EXISTS (SELECT 1 FROM pages WHERE seq = asked.value)
        OR EXISTS (SELECT 1 FROM skipped WHERE seq = asked.value)
 """
+_WITH_PAYLOAD = "SELECT seq FROM payloads WHERE seq IN (SELECT value FROM carray(?))"
 # Of a URL with a label the larger number: the other one is that of the link before.
 _LOCATE = """
     SELECT seq, host, priority FROM (
@@ -353,6 +354,14 @@ class SqliteReader(ShardReader):
         for part in self._parts(sorted(seqs)):
             left.update(seq for (seq,) in self._rows(_LEFT, (apsw.carray(array("q", part)),)))
         return left
+
+    def with_payload(self, seqs: Iterable[int]) -> set[int]:
+        """Return those of these entries that carry a payload, as requests do that are sent once."""
+        found: set[int] = set()
+        for part in self._parts(sorted(seqs)):
+            rows = self._rows(_WITH_PAYLOAD, (apsw.carray(array("q", part)),))
+            found.update(seq for (seq,) in rows)
+        return found
 
     def outgoing(self) -> Iterator[Candidate]:
         """Yield links to other shards that were not handed over yet."""

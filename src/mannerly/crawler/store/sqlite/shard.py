@@ -150,7 +150,8 @@ class SqliteStore(SqliteReader, ShardStore):
             self._parsed = self._note.cell
             self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
             self.acknowledged: AbstractSet[int] = read_acknowledged(directory, shard)
-            sent = read_sent(directory, shard)
+            # After a power cut a number may be noted that the tables do not know any more.
+            sent = self.with_payload(read_sent(directory, shard))
             self.unanswered: AbstractSet[int] = sent - self.left_queue(sent)
             prune_sent(directory, shard, self.unanswered)
             self._sent_log: SentLog | None = None  # until something is noted
@@ -180,7 +181,8 @@ class SqliteStore(SqliteReader, ShardStore):
             self.suspects = {seq: n for seq, n in self.suspects.items() if seq not in cleared}
         if self._sent:
             for seq in {entry.seq for entry, _ in batch.pages + batch.dropped} & self._sent:
-                self.note_refused(seq)
+                with suppress(StoreError):  # it is committed; the next claim drops the note
+                    self.note_refused(seq)
         return self._remember(applied)
 
     def admit_waiting(self, room: int) -> list[Entry]:
