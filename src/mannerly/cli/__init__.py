@@ -18,6 +18,7 @@ import sys
 import click
 
 from . import completion, configuration, help, hosts, steer  # noqa: A004
+from .attempt import attempt
 from .check import check
 from .command_line import Command
 from .crawl import EXAMPLES, crawl
@@ -62,6 +63,7 @@ app = help.CommandGroup(
     (
         Command(crawl, title=_RUN, epilog=EXAMPLES),
         Command(run, title=_RUN, epilog=RUN_EXAMPLES),
+        Command(attempt, "try", title=_RUN),
         Command(resume, title=_RUN),
         Command(retry, title=_RUN),
         Command(recrawl, title=_RUN),

@@ -254,7 +254,7 @@ def extracted_by(
         if not _is_for(function, record.status):
             return [], None, [], False
         page = Page(record, headers, body, carried=carried)
-        items, asked = _sorted(function(page))
+        items, asked = results_of(function(page))
         return items, None, [(*each,) for each in asked], False
     except MemoryError:
         raise
@@ -291,7 +291,7 @@ def items_here(function: Extract, page: Page) -> ExtractResult:
         KeyboardInterrupt: in the main thread, where it is an order of the program's user.
     """
     try:
-        items, asked = _sorted(function(page))
+        items, asked = results_of(function(page))
     except UnknownLabelError:
         return ExtractResult(PageItems([]), lacks_handler=True)
     except BaseException as error:
@@ -314,8 +314,13 @@ def _extracted(
 _encode = msgspec.json.Encoder().encode
 
 
-def _sorted(found: object) -> tuple[list[bytes], list[Asked]]:
-    """Return the items and the requests among what a function returned or yields."""
+def results_of(found: object) -> tuple[list[bytes], list[Asked]]:
+    """Return the items and the requests among what a function returned or yields.
+
+    Raises:
+        TypeError: it is neither, or cannot be written as JSON.
+        ValueError: there are too many requests.
+    """
     if found is None:
         return [], []
     each_of = found if isinstance(found, list | tuple | Iterator) else [found]
