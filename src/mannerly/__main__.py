@@ -27,6 +27,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before the crawl handles signals
         sys.exit(130)
     finally:
+        _drop_unheard()
         # Otherwise the interpreter searches all memory of the crawl at exit: 50 ms.
         gc.freeze()
 
@@ -51,6 +52,14 @@ def _replace_closed_streams() -> None:
             nowhere = open(os.devnull, mode)  # noqa: PTH123, SIM115 - for the life of the process
             os.set_inheritable(nowhere.fileno(), True)
             setattr(sys, name, nowhere)
+
+
+def _drop_unheard() -> None:
+    """Drop what stderr could not take: another try at exit would change the exit code to 120."""
+    try:
+        sys.stderr.flush()
+    except OSError:  # a full disk, a closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def test_server_without_its_client_is_refused_in_a_sentence(
 
 def test_client_that_is_too_old_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fail with a traceback at its first command."""
-    monkeypatch.setattr("mannerly.extras.version", lambda _name: "4.6.0")
+    monkeypatch.setattr("importlib.metadata.version", lambda _name: "4.6.0")
 
     outcome = invoke("status", SERVER, "--crawl", "a")
 

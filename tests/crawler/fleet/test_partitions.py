@@ -125,7 +125,7 @@ def test_a_server_that_is_gone_for_good_ends_the_workers(web: DemoWeb, tmp_path:
             killed_at = time.monotonic()
 
             assert worker.end() == 5, worker.said
-            assert "goes on" in worker.said
+            assert "Run the same command again to continue" in worker.said
             assert max(each.t for each in fleet.log()) < killed_at + LEASE_S - 3.0 + 0.5
         finally:
             fleet.close()

@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,6 @@ from .machine import return_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from io import TextIOWrapper
 
     from .child import Channel
 
@@ -103,6 +103,8 @@ class _Watchdog:
 def _print_to_stderr() -> None:
     with suppress(OSError):  # it is closed
         os.dup2(2, 1)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a function may end the process at any time
 
 
 def _prepare(order: Order) -> None:

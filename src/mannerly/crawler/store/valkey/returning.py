@@ -44,7 +44,7 @@ class ReturningUrl(NamedTuple):
 
     source: str  # the set that it is in: f failed, g given up, k skipped, r it keeps its record
     entry: Entry
-    kind: str  # of its record (`kind_of_record`); "": it has none
+    letter: str  # of its record, see `kind_letters`; "": it has none
 
 
 class ReturningSlice(NamedTuple):
@@ -224,7 +224,7 @@ class Returning:
         for row in rows:
             entry = row.entry
             packed = pack(entry.url, entry.host, entry.depth, entry.parent, entry.hops, entry.kind)
-            back += BackUrl(row.source, entry.seq, entry.host, entry.priority, packed, row.kind)
+            back += BackUrl(row.source, entry.seq, entry.host, entry.priority, packed, row.letter)
         return ReturningSlice(rows, {"back": back, "order": order})
 
 

@@ -399,9 +399,9 @@ class ValkeyShard(ValkeyReader, ShardStore):
             lost: Counter[str] = Counter()
             for each in part.rows:
                 known = hosts.get(each.entry.host, 0)
-                is_failed_page = each.source == "f" and each.kind == "f"
+                is_failed_page = each.source == "f" and each.letter == "f"
                 hosts[each.entry.host] = known + is_failed_page
-                lost[each.entry.host] += each.kind == "P"
+                lost[each.entry.host] += each.letter == "P"
             new = [entries[at]._replace(attempts=0) for at in answer.placed]
             self._late["bring_back"] = BroughtBack(new, answer.waiting, hosts, lost)
 
