@@ -258,7 +258,7 @@ def test_a_place_that_cannot_be_used_is_an_error_at_once(tmp_path: Path) -> None
     """A wrong path, a server that is not there and a user without a file are told apart."""
     (tmp_path / "text").write_text("no database")
 
-    with pytest.raises(StoreError, match=r"text.*memory=.*of a program"):
+    with pytest.raises(StoreError, match=r"text.*memory=PATH in a program"):
         ThreadedPoliteness(memory=tmp_path / "text")
     with pytest.raises(StoreError, match=r'"none" is no place.*leave memory= out'):
         ThreadedPoliteness(memory="none")
