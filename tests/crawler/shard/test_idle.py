@@ -49,7 +49,7 @@ def test_a_shard_that_asks_for_robots_without_a_queue_is_not_idle() -> None:
     (request,) = world.start()
     (entry,) = world.store.queued("a.example", after=START, limit=9)
 
-    world.shard.pending.batch.dropped.append((entry, "excluded"))
+    world.shard.pending.drop([entry], "excluded")
     world.shard.commit(world.now)
     waiting = world.shard.is_idle
     world.answer(request, 404)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.shard.follows import Follows
     from mannerly.crawler.shard.pending import Pending
-    from mannerly.crawler.store.base import Batch, Manifest, ShardStore
+    from mannerly.crawler.store.base import Manifest, ShardStore
 
 REMEMBERED = 20_000  # payloads: 6 MB
 WORTH_BYTES = 1024  # a revisit record is not much shorter than a small page
@@ -86,7 +86,7 @@ class Archive(Plugin):
         """Keep the answer of a page or list; of one that is unchanged the last whole one stays."""
         if exchange is not None and not found.is_unchanged:
             place = self.keep(entry.url, exchange, found.record.fetched_at)
-            pending.batch.kept[entry.seq] = place
+            pending.keep_answer(entry, place)
 
     def held_bytes(self) -> int:
         """Return how many bytes of records are not written yet."""
@@ -114,9 +114,9 @@ class Archive(Plugin):
                 self._payloads.popitem(last=False)
         return place
 
-    def flush(self, batch: Batch) -> None:
+    def flush(self, pending: Pending) -> None:
         """Write everything, and have the lengths committed. Raises StoreFull."""
-        batch.segments = self._segments.flush()
+        pending.keep_segments(self._segments.flush())
 
     def committed(self) -> None:
         """Note that the lengths are committed."""

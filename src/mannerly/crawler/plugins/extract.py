@@ -64,7 +64,7 @@ class Extract(Plugin):
         """Put the items of a page into the batch."""
         items = found.items
         if items is not None:
-            pending.batch.items[entry.seq] = items
+            pending.keep_items(entry, items)
             self._emit(ItemsExtracted(len(items.items), items.error))
 
     def _finished(self, carried: Payload | None, found: Harvest, result: object) -> Harvest:

@@ -27,7 +27,7 @@ class Links(Plugin):
         elements = found.elements
         if elements is None:
             return
-        pending.batch.elements[entry.seq] = elements
+        pending.keep_elements(entry, elements)
         self._bytes += len(elements)
         if self._bytes >= MANY_ELEMENTS:
             pending.is_urgent = True

@@ -86,9 +86,9 @@ class Recheck(Plugin):
         self, entry: Entry, found: Harvest, exchange: RawExchange | None, pending: Pending
     ) -> None:
         """Keep what an unchanged page has, and count whether its sitemap told the truth."""
-        record, batch = found.record, pending.batch
+        record = found.record
         if found.is_unchanged:
-            batch.unchanged.add(entry.seq)
+            pending.keep_earlier(entry)
         if record.change not in (PageChange.SAME, PageChange.CHANGED):
             return
         earlier = self._store.earlier(entry.seq)
@@ -96,8 +96,7 @@ class Recheck(Plugin):
             return
         before, now = earlier.lastmods
         is_right = (before == now) == (record.change == PageChange.SAME)
-        right, wrong = batch.lastmods.get(record.host, (0, 0))
-        batch.lastmods[record.host] = (right + is_right, wrong + (not is_right))
+        pending.count_lastmod(record.host, is_right=is_right)
 
     def _earlier(self, entry: Entry) -> Earlier | None:
         return self._store.earlier(entry.seq) if KINDS[entry.kind].is_page else None

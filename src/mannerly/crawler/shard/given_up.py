@@ -124,8 +124,7 @@ class GivenUpHosts:
             reason = host.given_up
             entries = self._store.queued(host.name, after=(-1, -1), limit=DROP_SLICE)
             dropped = self._frontier.withhold(entries)
-            because = dropped_because(reason or "")
-            self._pending.batch.dropped += [(entry, because) for entry in dropped]
+            self._pending.drop(dropped, dropped_because(reason or ""))
             if dropped:
                 self._emit(crawl_events.UrlsDropped("host_retired", len(dropped)))
             del self._emptied[host]

@@ -67,10 +67,10 @@ class Orders:
 
     def apply(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record."""
-        batch = self._pending.batch
-        is_new = number > max(self._store.applied(), batch.applied)
+        pending = self._pending
+        is_new = number > max(self._store.applied(), pending.batch.applied)
         if is_new:
-            batch.applied = number
+            pending.take_order(number)
         self._plugins.ordered(order, is_new=is_new)
         match order:
             case AddSeeds() | SeedsMoved() | CheckUrls():
@@ -96,7 +96,7 @@ class Orders:
         if host is None or self._routes.owns(host):
             if host is not None:
                 self._given_up.revive(host, now)
-            self._pending.batch.retries.append(order)
+            self._pending.bring_back(order)
 
     def _take_urls(self, order: AddSeeds | SeedsMoved | CheckUrls, *, is_new: bool) -> None:
         if isinstance(order, CheckUrls):
@@ -166,4 +166,4 @@ class HostControl:
     def _take_in_again(self, host: str, now: Now) -> None:
         """Revive a host, and bring back what was given up with it."""
         self._given_up.revive(host, now)
-        self._pending.batch.retries.append(RetryUrls(failed=False, given_up=True, host=host))
+        self._pending.bring_back(RetryUrls(failed=False, given_up=True, host=host))

@@ -124,7 +124,7 @@ class RobotsFiles:
 
     def learned(self, record: RobotsRecord) -> None:
         """Put a record into the batch."""
-        self._pending.batch.robots[record.origin] = record
+        self._pending.learn_robots(record)
 
     def forget(self, host: str, *, only_failing: bool = False) -> None:
         """Have the files of a host fetched again; `only_failing`: those that could not be read."""
@@ -132,7 +132,7 @@ class RobotsFiles:
             record = self.stored(origin)[origin] if only_failing else None
             if not only_failing or (record is not None and record.failing_since):
                 self.gate.forget(origin)
-                self._pending.batch.robots.pop(origin, None)
+                self._pending.forget_robots(origin)
                 self._store.forget_robots(origin)
 
 

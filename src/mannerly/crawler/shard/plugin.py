@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         RobotsRequest,
     )
     from mannerly.crawler.page.record import Harvest
-    from mannerly.crawler.store.base import Batch
 
     from .follows import Follows
     from .pending import Pending
@@ -89,7 +88,7 @@ class Plugin:
     ) -> None:
         """Put into the batch what belongs to an entry whose record is in it."""
 
-    def flush(self, batch: Batch) -> None:
+    def flush(self, pending: Pending) -> None:
         """Complete a batch that is about to be committed. Nothing is lost if that fails."""
 
     def committed(self) -> None:
@@ -129,7 +128,7 @@ class Plugins:
         self.settle: tuple[Callable[[Entry, Harvest, RawExchange | None, Pending], None], ...] = at(
             Plugin.settle
         )
-        self.flush: tuple[Callable[[Batch], None], ...] = at(Plugin.flush)
+        self.flush: tuple[Callable[[Pending], None], ...] = at(Plugin.flush)
         self.committed: tuple[Callable[[], None], ...] = at(Plugin.committed)
         self.held_bytes: tuple[Callable[[], int], ...] = at(Plugin.held_bytes)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.host.inflight import Stage
 from mannerly.crawler.host.records import WORTH_KEEPING_S
-from mannerly.crawler.model import TRAFFIC_S, Entry, LocalError, is_failed
+from mannerly.crawler.model import Entry, LocalError, is_failed
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
 from mannerly.politeness.model import NEUTRAL, OK, OVERLOAD, THROTTLE
@@ -73,9 +73,7 @@ class Reporting:
         if self._knows_caches and cache_state(answer.headers) is CacheState.HIT:
             response = response._replace(is_from_cache=True)
         outcome = politeness.report(permit, response, now=mono)
-        traffic = self._pending.batch.traffic.setdefault(int(wall) // TRAFFIC_S, [0, 0])
-        traffic[0] += 1
-        traffic[1] += outcome is THROTTLE
+        self._pending.count_answer(wall, is_refusal=outcome is THROTTLE)
         self._addresses.report(permit, response, now=mono)
         if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
             assert host.budget is not None, "a host that was asked is known"

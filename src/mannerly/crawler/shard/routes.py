@@ -43,7 +43,7 @@ class Routes:
         self._shard = shard
         self._sharding = sharding
         self._hosts = hosts
-        self._pending = pending
+        self._queue = pending.queue
         self._emit = emit
         self._excludes_queued = False  # a pattern was excluded while URLs were queued
         self.rules = rules
@@ -61,7 +61,7 @@ class Routes:
 
     def links(self, candidates: Iterable[Candidate]) -> None:
         """Pass on links, without those that were passed on lately."""
-        self.all(self._unmet(candidates))
+        self._queue(self._unmet(candidates))
 
     def of_page(self, entry: Entry, record: PageRecord, candidates: list[Candidate]) -> None:
         """Pass on the new links of a page, in their place if its host has many URLs."""
@@ -70,7 +70,7 @@ class Routes:
             links, held_back = self.shares.place(entry, record, links)
             if held_back:
                 self._emit(UrlsHeldBack(held_back))
-        self.all(links)
+        self._queue(links)
 
     def _has_many(self, host: str, more: int) -> bool:
         """Return whether a host is large enough for its queue to be shared out."""
@@ -82,27 +82,16 @@ class Routes:
         is_new = self.recent.add
         return [candidate for candidate in candidates if is_new(candidate.url)]
 
-    def all(self, candidates: Iterable[Candidate]) -> None:
-        """Pass on everything. A seed keeps the tracking parameters that links lose, so it is not
-        noted as passed on.
-        """
-        shard_of, batch = self._sharding.shard_of, self._pending.batch
-        for candidate in candidates:
-            owner = shard_of(candidate.host)
-            if owner == self._shard:
-                batch.found.append(candidate)
-            else:
-                batch.outgoing.append((owner, candidate))
-
     def seeds(self, candidates: Sequence[Candidate]) -> None:
         """Pass on seeds, sitemaps and requests of programs: they need not be in scope, and the
-        store is asked about all of them. What is excluded is dropped.
+        store is asked about all of them. What is excluded is dropped. A seed keeps the tracking
+        parameters that links lose, so it is not noted as passed on.
         """
         excludes = self.rules.scope.excludes
         wanted = [each for each in candidates if not excludes(each.url)]
         if excluded := len(candidates) - len(wanted):
             self._emit(UrlsDropped(SkipReason.EXCLUDED.value, excluded))
-        self.all(wanted)
+        self._queue(wanted)
 
     def exclude(self, glob: str) -> None:
         """Fetch nothing from now on that matches a pattern, queued URLs included."""

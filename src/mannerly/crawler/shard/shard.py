@@ -109,7 +109,7 @@ class Shard:
         self._emit = emit = (events or Events()).emit
         self._settings = settings
         self._plugins = plugins = plugins or Plugins()
-        self.pending = pending = Pending()
+        self.pending = pending = Pending(number, sharding.shard_of, plugins)
         self.gate = gate = gate_for(settings, sharding, number)
         self._contacts = contacts = Contacts(
             store,
@@ -129,7 +129,7 @@ class Shard:
         self._robots_limit = sharding.share(settings.robots_limit, number)
         self.routes = routes = Routes(number, sharding, rules, self.hosts, pending, emit)
         quota = SitemapQuota(self.hosts, settings.max_sitemaps)
-        self._lists = lists = Lists(self.hosts, quota, routes, self.flights, plugins, pending, emit)
+        self._lists = lists = Lists(self.hosts, quota, routes, self.flights, pending, emit)
         files = RobotsFiles(gate, store, pending)
         self.given_up = given_up = GivenUpHosts(contacts, files, store, pending, emit)
         takes_lists = settings.seeding in ("sitemap", "all")
@@ -295,9 +295,7 @@ class Shard:
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
         record, candidates, passed_over, _, _, is_unchanged, _, _, requests = found
-        self.pending.batch.pages.append((entry, record))
-        for settle in self._plugins.settle:
-            settle(entry, found, exchange, self.pending)
+        self.pending.settle(entry, found, exchange)
         if requests:
             self.routes.seeds(requests)
         if candidates or entry.host in self.routes.shares:
@@ -378,7 +376,11 @@ class Shard:
                 self._reader.run(tag, added.work, len(answer.body), entry.url)
                 return
         result = PageResult(outcome, answer.latency_s, found, is_local, answer.exchange)
-        self._finish(flight, answer, result, now)
+        if self._consumer is not None and KINDS[flight.item.kind].is_page:
+            self.flights.deliver(flight)  # it is settled when the program acknowledges it
+            self._consumer.give(flight, answer, result)
+        else:
+            self.settle(flight, result, now)
 
     def _lacks(self, item: Entry | RobotsRequest, error: FetchError) -> int:
         """Count that memory lacked for a page, if so; return how often it did before."""
@@ -395,16 +397,8 @@ class Shard:
         self._wake_held_back(flight.host, again.entry, now)
         return KINDS[again.entry.kind].is_page
 
-    def _finish(self, flight: InFlight, answer: Fetched, result: PageResult, now: Now) -> None:
-        """Settle a result; if a program iterates over the crawl, when it acknowledges the page."""
-        if self._consumer is not None and KINDS[flight.item.kind].is_page:
-            self.flights.deliver(flight)
-            self._consumer.give(flight, answer, result)
-        else:
-            self.settle(flight, result, now)
-
     def _drop(self, entry: Entry, reason: str) -> None:
-        self.pending.batch.dropped.append((entry, reason))
+        self.pending.drop((entry,), reason)
         self._emit(crawl_events.UrlsDropped(reason, 1))
 
     def _wake_held_back(self, host: Host, entry: Entry, now: Now) -> None:
@@ -436,11 +430,7 @@ class Shard:
 
     def to_commit(self, now: Now) -> Batch:
         """Return everything so far; `committed` gets the result of its commit."""
-        batch = self.pending.batch
-        batch.hosts = self.records.changes(now)
-        for flush in self._plugins.flush:
-            flush(batch)
-        return batch
+        return self.pending.complete(self.records.changes(now))
 
     def committed(self, committed: Committed, now: Now) -> None:
         """Go on: the batch is durable."""
@@ -448,8 +438,6 @@ class Shard:
         if shared is not None:
             shared.is_urgent |= pending.is_urgent
             shared.flush(now)
-        for told_of_it in self._plugins.committed:
-            told_of_it()
         if committed.repeated:
             self._emit(crawl_events.UrlsDropped(REPEATED, committed.repeated))
         batch = pending.committed()

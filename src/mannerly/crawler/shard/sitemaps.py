@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .pending import Pending
-    from .plugin import Plugins
     from .routes import Routes
 
 MAX_BYTES = 1 << 30  # twenty of the largest, or the 500 of a site with ten million pages
@@ -111,7 +110,6 @@ class Lists:
         quota: SitemapQuota,
         routes: Routes,
         flights: Flights,
-        plugins: Plugins,
         pending: Pending,
         emit: Callable[[Event], None],
     ) -> None:
@@ -119,7 +117,6 @@ class Lists:
         self._quota = quota
         self._routes = routes
         self._flights = flights
-        self._plugins = plugins
         self._pending = pending
         self._emit = emit
         self._lists: deque[tuple[InFlight, Entry, Harvest, RawExchange | None]] = deque()
@@ -159,10 +156,7 @@ class Lists:
                 continue
             lists.popleft()
             self._flights.settle(flight)
-            batch.pages.append((entry, found.record))
-            batch.listed += found.listed
-            for settle in self._plugins.settle:
-                settle(entry, found, exchange, self._pending)
+            self._pending.settle(entry, found, exchange)
             self._emit(ListSettled(entry, found.record, found.passed_over))
 
     def _within(self, found: list[Candidate]) -> list[Candidate]:
