@@ -2,26 +2,34 @@
 
 There are two sets of servers in `bench.tuning`. The set that constants were tuned on
 is run for our strategies and for those of other projects; the set with weak spots and unseen limits
-for ours only. The third, `bench.families`, is run with the default settings. Figures are means over
-seeds.
+for ours only. Those of `bench.families` and `bench.fresh` are run with the default settings.
+Figures are means over seeds.
+
+With `--defaults` the tuning set is the part of it that is within reach of the default settings, and
+every set is run with them: the figures that a user of mannerly gets.
+
+    python -m bench strategies --only learned --defaults
 """
 
 from __future__ import annotations
 
 import argparse
 from itertools import pairwise
-from math import isfinite, isnan, nan
+from math import inf, isfinite, isnan, nan
 from multiprocessing import get_context
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.families import FAMILIES, OTHERS, Trial
+from bench.fresh import FRESH
 from bench.rivals import RIVALS
-from bench.tuning import TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
+from bench.tuning import REACHABLE_SERVERS, TUNING_SERVERS, UNSEEN_SERVERS, tuning_settings
 from mannerly.politeness import Settings
-from mannerly.simulation import parse_server, run_many
+from mannerly.simulation import parse_server
+from mannerly.simulation import run as run_one
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Mapping, Sequence
 
     from mannerly.simulation import Result
@@ -52,7 +60,8 @@ def run(options: Sequence[str] = ()) -> None:
     """Print the tables."""
     wanted = parse(options)
     controllers = tuple(wanted.only or CONTROLLERS)
-    if wanted.set in ("tuning", "all"):
+    ours = tuple(name for name in controllers if wanted.only or name == "learned")
+    if wanted.set in ("tuning", "all") and not wanted.defaults:
         rows = measure(controllers, TUNING_SERVERS, wanted.seeds)
         print(f"Tuning set: {len(TUNING_SERVERS)} servers, mean of {wanted.seeds} seeds\n")
         print_means(controllers, rows)
@@ -61,28 +70,50 @@ def run(options: Sequence[str] = ()) -> None:
         if len(controllers) == 1:
             print()
             print_details(controllers[0], TUNING_SERVERS, rows)
-    ours = tuple(name for name in controllers if wanted.only or name == "learned")
-    if wanted.set in ("unseen", "all"):
+    if wanted.set in ("unseen", "all") and not wanted.defaults:
         rows = measure(ours, UNSEEN_SERVERS, wanted.seeds)
         for name in ours:
             print(f"\nWeak spots and unseen limits: {name}\n")
             print_details(name, UNSEEN_SERVERS, rows)
-    if wanted.set in ("families", "all"):
-        trials = FAMILIES | OTHERS
-        rows = measure(ours, trials, wanted.seeds)
+    for title, servers in default_sets(wanted.set, with_specs=wanted.defaults).items():
+        rows = measure(ours, servers, wanted.seeds)
         for name in ours:
-            for title, part in (("Families", FAMILIES), ("Other limits", OTHERS)):
-                print(f"\n{title}, default settings: {name}\n")
-                print_means([name], {key: row for key, row in rows.items() if key[1] in part})
-                print()
-                print_details(name, part, rows)
+            print(f"\n{title}, default settings: {name}\n")
+            print_means([name], rows)
+            print()
+            print_details(name, servers, rows)
+
+
+def default_sets(name: str, *, with_specs: bool) -> dict[str, dict[str, Trial]]:
+    """Return the sets that are run with the default settings, by their titles."""
+    sets = {
+        "tuning": {"Tuning set within reach": trials(REACHABLE_SERVERS)},
+        "unseen": {"Weak spots and unseen limits": trials(UNSEEN_SERVERS)},
+        "families": {"Families": FAMILIES, "Other limits": OTHERS},
+        "fresh": {"Fresh": FRESH},
+    }
+    if not with_specs:
+        del sets["tuning"], sets["unseen"]
+    return {
+        title: servers
+        for key, titles in sets.items()
+        if name in (key, "all")
+        for title, servers in titles.items()
+    }
+
+
+def trials(specs: Mapping[str, str]) -> dict[str, Trial]:
+    """Return specs as trials with the default settings."""
+    return {name: Trial(spec) for name, spec in specs.items()}
 
 
 def parse(options: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench strategies")
     parser.add_argument("--only", action="append", choices=CONTROLLERS, help="repeatable")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--set", choices=("tuning", "unseen", "families", "all"), default="all")
+    sets = ("tuning", "unseen", "families", "fresh", "all")
+    parser.add_argument("--set", choices=sets, default="all")
+    parser.add_argument("--defaults", action="store_true", help="the shipped settings everywhere")
     return parser.parse_args(list(options))
 
 
@@ -100,15 +131,46 @@ def measure(
 def measure_pair(controller: str, server: str | Trial, seeds: int) -> Row:
     rival = RIVALS.get(controller)
     strategy = "fixed" if rival else controller
-    if isinstance(server, Trial):
-        spec, duration_s, changed = server
-        settings = Settings(strategy=strategy, **changed)
-    else:
-        spec, duration_s, settings = server, DURATION_S, tuning_settings(strategy)
-    specs, all_seeds = {spec: spec}, range(1, seeds + 1)
-    results = run_many(settings, specs, all_seeds, duration_s=duration_s, make_core=rival)[spec]
+    results = []
+    for seed in range(1, seeds + 1):
+        core = rival() if rival else None
+        if isinstance(server, Trial):
+            spec, duration_s, changed = server
+            settings = Settings(strategy=strategy, **changed)
+            model = UpToCeiling(parse_server(spec), settings.rate_ceiling, duration_s)
+            results.append(run_one(settings, model, duration_s, seed, core=core))
+        else:
+            spec, settings = server, tuning_settings(strategy)
+            results.append(run_one(settings, spec, DURATION_S, seed, core=core))
     rows = [row_of(result, *changes(spec)) for result in results]
     return Row(*map(fmean, zip(*rows, strict=True)))
+
+
+class UpToCeiling:
+    """A server whose stated limit is the smaller of its own and the client's ceiling.
+
+    The burst that a server allows in its first second is used up at the ceiling.
+    """
+
+    def __init__(self, server: Any, ceiling: float, duration_s: float) -> None:
+        self._server = server
+        self._ceiling = ceiling
+        self._seconds = int(duration_s)
+        self.request = server.request
+
+    def reset(self, rng: random.Random) -> None:
+        self._server.reset(rng)
+        self._total = [0.0]
+        burst = inf
+        for second in range(self._seconds):
+            allowed = self._server.allowed(second, second + 1.0)
+            used = min(self._ceiling, allowed + (burst if second else 0.0))
+            burst = max(0.0, min(burst, allowed + (burst if second else 0.0) - used))
+            self._total.append(self._total[-1] + used)
+
+    def allowed(self, start: float, end: float) -> float:
+        """Return what may be sent between two whole seconds."""
+        return self._total[int(end)] - self._total[int(start)]
 
 
 def changes(spec: str) -> tuple[float, float]:
