@@ -70,6 +70,29 @@ def test_crawl_delay_becomes_a_part_of_the_pace() -> None:
     assert policies.politeness.ready_at("https://b.example/") - clock.now() < 7.0
 
 
+def test_delay_after_a_robots_txt_counts_from_its_answer() -> None:
+    """The function may connect for a while before its request leaves."""
+    clock = FakeClock()
+
+    def fetch(_url: str) -> tuple[int, bytes]:
+        clock.advance(3)
+        return 200, RULES
+
+    async def fetch_async(url: str) -> tuple[int, bytes]:
+        return fetch(url)
+
+    async def ask() -> float:
+        paced = AsyncPoliteness(Settings(min_delay_s=0), clock=clock)
+        await AsyncPolicies(fetch_async, agent=AGENT, politeness=paced).policy(URL)
+        return paced.ready_at(URL) - clock.now()
+
+    paced = ThreadedPoliteness(Settings(min_delay_s=0), clock=clock)
+    ThreadedPolicies(fetch, agent=AGENT, politeness=paced).policy(URL)
+
+    assert paced.ready_at(URL) - clock.now() == 7.0
+    assert asyncio.run(ask()) == 7.0
+
+
 @pytest.mark.parametrize(
     ("answer", "unreachable", "allowed"),
     [

@@ -12,7 +12,7 @@ away from the others that wait for it.
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Literal
@@ -182,6 +182,9 @@ class AsyncPolicies(PoliciesBase["asyncio.Task[Policy]"]):
                 except Exception as error:  # noqa: BLE001 - whatever the client raises: no answer
                     slot.report(error=error_kind(error) or ErrorKind.CONNECT)
                     return None
+                slot.answered()
+                with suppress(HostUnavailable):  # taken over meanwhile: the answer is there
+                    slot.sent()  # when it left is not known, but it was before now
                 slot.report(status=answer[0], headers=answer[2] if len(answer) > 2 else {})
                 return answer
         except HostUnavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
@@ -171,6 +172,9 @@ class ThreadedPolicies(PoliciesBase["Future[Policy | None]"]):
                 except Exception as error:  # noqa: BLE001 - whatever the client raises: no answer
                     slot.report(error=error_kind(error) or ErrorKind.CONNECT)
                     return None
+                slot.answered()
+                with suppress(HostUnavailable):  # taken over meanwhile: the answer is there
+                    slot.sent()  # when it left is not known, but it was before now
                 slot.report(status=answer[0], headers=answer[2] if len(answer) > 2 else {})
                 return answer
         except HostUnavailable:
