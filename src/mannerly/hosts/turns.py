@@ -68,7 +68,7 @@ class Leased(Protocol):
     @property
     def key(self) -> str: ...
 
-    lease: Turn | Away | None  # None: it was not asked for
+    lease: Turn | Away | None  # None: it was not asked for. Only `HostTurns` writes it
 
 
 H = TypeVar("H", bound=Leased)
@@ -283,6 +283,9 @@ class HostTurns(ABC, Generic[H]):
         if is_new:
             self._changed(host)
 
+    def _hold(self, host: H, turn: Turn) -> None:
+        host.lease = turn
+
     def _send_away(self, host: H, away: Away) -> None:
         host.lease = away
         self._away[host] = None
@@ -290,7 +293,7 @@ class HostTurns(ABC, Generic[H]):
 
     def _grant(self, host: H, granted: HandedOver | None, now: Now) -> None:
         state = self._politeness.state(host.key)
-        host.lease = Turn(now.mono, 0 if state is None else state.requests)
+        self._hold(host, Turn(now.mono, 0 if state is None else state.requests))
         del self._away[host]
         if granted is not None:
             self._apply(host, granted, 0.0, now)

@@ -13,7 +13,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.core import Frontier
-from mannerly.crawler.host.host import HostCounts
 from mannerly.crawler.host.hosts import Hosts
 from mannerly.crawler.model import (
     GO,
@@ -183,7 +182,7 @@ class World:
     def know(self, *hosts: str) -> None:
         """Count the requests of these hosts, as a shard does for all that it has recalled."""
         for host in hosts:
-            self.hosts.meet(host).counts = HostCounts()
+            assert self.hosts.meet(host).own_counts is not None
 
     @property
     def room(self) -> int:

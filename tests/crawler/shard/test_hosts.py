@@ -355,7 +355,8 @@ def test_a_group_that_is_given_up_takes_its_hosts_along() -> None:
     for host in ("www.a.example", "shop.a.example", "www.b.example"):
         records.recall(host, Now(0.0, WALL))
 
-    given_up = records.give_up("a.example", "it fails", Now(0.0, WALL))
+    politeness.give_up("a.example", "it fails", now=0.5)
+    given_up = records.give_up("a.example", "it fails")
     records.recall("blog.a.example", Now(1.0, WALL + 1.0))
 
     assert [host.name for host in given_up] == ["www.a.example", "shop.a.example"]
@@ -405,7 +406,7 @@ def test_a_revived_host_is_taken_up_again_and_that_is_written() -> None:
     records, _ = records_of(store, is_resumed=False)
     records.recall(HOST, Now(0.0, WALL))
     records.count(HOST, Now(0.0, WALL), failed=3)
-    records.give_up(HOST, "3 failures in a row", Now(0.0, WALL))
+    records.give_up(HOST, "3 failures in a row")
 
     records.revive(HOST, Now(1.0, WALL + 1.0))
     store.commit(Batch(hosts=records.changes(Now(1.0, WALL + 1.0))))
@@ -422,8 +423,10 @@ def test_a_revived_host_brings_its_group_back() -> None:
     politeness = Politeness(Settings(seed=1, group_by="site"), remember=True)
     records = made(known_store(), politeness, is_resumed=False)
     records.recall("www.a.example", Now(0.0, WALL))
-    records.give_up("a.example", "it fails", Now(0.0, WALL))
+    politeness.give_up("a.example", "it fails", now=0.0)
+    records.give_up("a.example", "it fails")
 
+    politeness.revive("a.example", now=1.0)
     records.revive("www.a.example", Now(1.0, WALL))
     records.recall("blog.a.example", Now(1.0, WALL))
 

@@ -1,8 +1,9 @@
 """The budget of a politeness key: what the hosts of a group (`group_by`) share; mostly it is one.
 
 Such a group has one pace, which the politeness core keeps. What else there is once for all its
-hosts is here: the audit of their spacing, the latest request, whether they were given up, and the
-lease, if other crawls may want them, too (`shard.host_leases`). It has no limit of pages.
+hosts is here: the audit of their spacing, the latest request, and the lease, if other crawls may
+want them, too. It has no limit of pages. Its methods write its fields; only the lease is written by
+`hosts.turns`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Budget(SpacingAudit):
     """The budget that the hosts of one politeness key share."""
 
-    __slots__ = ("_first", "_others", "connecting", "given_up", "key", "lease")
+    __slots__ = ("_first", "_others", "connecting", "key", "lease")
 
     def __init__(self, key: str, rule: SpacingRule) -> None:
         super().__init__(rule)
@@ -30,7 +31,6 @@ class Budget(SpacingAudit):
         self._first: Host | None = None
         self._others: list[Host] | None = None  # a list for each host would be a tenth of it
         self.connecting: InFlight | None = None  # the latest request, until it has left
-        self.given_up: str | None = None  # why, also for hosts that are met later
         self.lease: Turn | Away | None = None  # None: it was not asked for
 
     def __repr__(self) -> str:
@@ -51,6 +51,15 @@ class Budget(SpacingAudit):
         flight = self.connecting
         return flight is not None and flight.permit.host.delay_s > 0.0
 
+    def connects(self, flight: InFlight) -> None:
+        """A request of one of its hosts was granted a slot."""
+        self.connecting = flight
+
+    def has_left(self, flight: InFlight) -> None:
+        """A request has left, or never will."""
+        if self.connecting is flight:
+            self.connecting = None
+
     def join(self, host: Host) -> None:
         """Take in a host that is known from now on."""
         if self._first is None:
@@ -63,6 +72,6 @@ class Budget(SpacingAudit):
     def part(self) -> list[Host]:
         """Forget everything but the lease; return the hosts that shared it."""
         members = self.members
-        self._first = self._others = self.connecting = self.given_up = None
+        self._first = self._others = self.connecting = None
         self.forget()
         return members

@@ -14,6 +14,20 @@ Words for how much of a host is in memory:
 
 Most hosts have one URL, no sitemap and have never been silent, so what few of them have is None for
 the others.
+
+Each field has one writer; everybody reads:
+
+    its queue                            `queue`
+    place, reason                        `frontier.places`: the states of a host in the scheduler
+    due                                  `frontier.heap`
+    awaits_robots, has_gap               `frontier.core`
+    budget, is_paused, silence           `hosts`
+    under_way, pages, sitemaps           here: `begin`, `end`
+    counts                               here: `own_counts`; its fields by its methods
+
+**Given up.** `given_up` is the reason in the record of the host, and the only place where that is
+kept. The politeness core decides it (`HostGate.give_up`); `shard.given_up` hears of it, has it
+written and drops the URLs; a record of an earlier run says it, too.
 """
 
 from __future__ import annotations
@@ -38,7 +52,7 @@ EMPTY_RECORD = HostRecord("")  # most hosts have counts and nothing else
 
 
 class HostCounts:
-    """A host's stored record, and what was counted since it was made."""
+    """A host's stored record, and what was counted since it was made. Only its methods write it."""
 
     __slots__ = (
         *("failed", "failures_in_a_row", "fetched", "record", "refused", "requests"),
@@ -64,6 +78,53 @@ class HostCounts:
         self.requests = record.requests
         self.updated_at = record.updated_at
         self.doing = record.doing
+
+    def answered(
+        self, wall: float, *, fetched: int, failed: int, refused: int, is_failure: bool
+    ) -> None:
+        """Count an answer; `is_failure` tells whether the host was in trouble."""
+        self.fetched += fetched
+        self.failed += failed
+        self.refused += refused
+        self.updated_at = wall
+        if refused or is_failure:
+            self.inspect_at = NEVER
+        if is_failure:
+            self.failures_in_a_row += 1
+        elif fetched:
+            self.failures_in_a_row = 0
+
+    def asked(self) -> None:
+        """Count a request that has left."""
+        self.requests += 1
+
+    def came_back(self, failed: int, lost: int, wall: float) -> None:
+        """Count no more what is queued again: pages that had failed, or whose record is lost."""
+        self.failed = max(0, self.failed - failed)
+        self.fetched = max(0, self.fetched - lost)
+        self.updated_at = wall
+
+    def put_back(self, due: Instant) -> None:
+        """Note that a URL is asked for again at an instant."""
+        self.retry_at = due
+
+    def saw(self, doing: bytes, inspect_at: Instant) -> None:
+        """Take what the host does, and when that has to be seen anew."""
+        self.doing = doing
+        self.inspect_at = inspect_at
+
+    def inspect(self) -> None:
+        """Have it seen anew what the host does."""
+        self.inspect_at = NEVER
+
+    def change(self) -> bool:
+        """Have it written by the next commit; return False if that was known."""
+        was_changed, self.is_changed = self.is_changed, True
+        return not was_changed
+
+    def committed(self) -> None:
+        """It is in the store."""
+        self.is_changed = False
 
     def complete(self, host: str) -> HostRecord:
         """Return the up-to-date record. Pages are counted more often than records are written."""
@@ -177,6 +238,20 @@ class Host(HostQueue):
     def fetched(self) -> int:
         """Return how many pages it has given, as far as is known."""
         return 0 if self.counts is None else self.counts.fetched
+
+    @property
+    def own_counts(self) -> HostCounts:
+        """Return its counts; they begin with the first use."""
+        if self.counts is None:
+            self.counts = HostCounts()
+        return self.counts
+
+    def forget(self, *, sitemaps: bool = False) -> None:
+        """Drop counts that are in the store; of a host without requests the `sitemaps`, too."""
+        if self.counts is not None and not self.counts.is_changed:
+            self.counts = None
+        if sitemaps and self.under_way == 0:
+            self.sitemaps = None
 
     @property
     def sitemap_use(self) -> SitemapUse:

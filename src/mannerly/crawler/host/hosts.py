@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mannerly.politeness import Settings
-from mannerly.politeness.model import NEVER
 
 from .audit import SpacingRule
 from .budget import Budget
@@ -120,10 +119,7 @@ class Hosts:
         for host in () if budget is None else budget.part():
             host.budget = None
             self.answered(host)
-            if host.under_way == 0:
-                host.sitemaps = None
-            if host.counts is not None and not host.counts.is_changed:
-                host.counts = None
+            host.forget(sitemaps=True)
             self.release(host)
         if budget is not None:
             self.drop(budget)
@@ -166,15 +162,14 @@ class Hosts:
 
     def change(self, host: Host, counts: HostCounts) -> None:
         """Have a host's record written by the next commit."""
-        if not counts.is_changed:
-            counts.is_changed = True
+        if counts.change():
             self._changed.append(host)
 
     def touch(self, hosts: Iterable[Host]) -> None:
         """Write with the next commit what these hosts do and wait for: it may have changed."""
         for host in hosts:
             if host.budget is not None and host.counts is not None:
-                host.counts.inspect_at = NEVER
+                host.counts.inspect()
                 self.change(host, host.counts)
 
     @property
@@ -189,9 +184,9 @@ class Hosts:
         changed, self._changed = self._changed, []
         for host in changed:
             if host.counts is not None:
-                host.counts.is_changed = False
+                host.counts.committed()
             if host.budget is None:
-                host.counts = None
+                host.forget()
                 self.release(host)
         visitors, self._visitors = self._visitors, []
         for host in visitors:

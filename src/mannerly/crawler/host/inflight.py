@@ -137,7 +137,7 @@ class Flights:
         if host.pages:
             self._with_pages.add(host)
         assert host.budget is not None, "a host is known before it is asked"
-        host.budget.connecting = flight
+        host.budget.connects(flight)
 
     def sent(self, flight: InFlight) -> None:
         """Its bytes have left."""
@@ -180,8 +180,8 @@ class Flights:
 
     def _has_left(self, flight: InFlight) -> None:
         budget = flight.host.budget
-        if budget is not None and budget.connecting is flight:
-            budget.connecting = None
+        if budget is not None:
+            budget.has_left(flight)
 
     def _leave_host(self, flight: InFlight) -> None:
         host, kind = flight.host, flight.item.kind

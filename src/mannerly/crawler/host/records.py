@@ -18,7 +18,7 @@ from mannerly.crawler.model import HostRecord
 from mannerly.politeness.model import NEVER, Reason
 
 from .audit import Spacing
-from .host import EMPTY_RECORD, HostCounts
+from .host import EMPTY_RECORD
 from .remembering import left_s, remembered_of, unlearned, with_lesson
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.model import Instant
 
     from .budget import Budget
-    from .host import Host
+    from .host import Host, HostCounts
     from .hosts import Hosts
 
 
@@ -98,11 +98,10 @@ class HostRecords:
         """Load a host's own record; return the wall time of what it says of the pace, or 0."""
         record = self._latest(host.name) if self._may_know_more else None
         if host.counts is None:
-            host.counts = HostCounts()
+            counts = host.own_counts
             if record is not None:
-                host.counts.put(record)
-        if budget.given_up is not None:
-            self._give_up(host, budget.given_up, now)
+                counts.put(record)
+        self._join_given_up(host, budget)
         if not self._may_know_more:
             return 0.0
         key, politeness = budget.key, self._politeness
@@ -144,61 +143,47 @@ class HostRecords:
         """Add to a known host's counts; `is_failure` tells whether the host was in trouble."""
         counts = host.counts
         assert counts is not None
-        counts.fetched += fetched
-        counts.failed += failed
-        counts.refused += refused
-        counts.updated_at = now.wall
-        if refused or is_failure:
-            counts.inspect_at = NEVER
-        if is_failure:
-            counts.failures_in_a_row += 1
-        elif fetched:
-            counts.failures_in_a_row = 0
+        counts.answered(
+            now.wall, fetched=fetched, failed=failed, refused=refused, is_failure=is_failure
+        )
         if not counts.is_changed:
             self._hosts.change(host, counts)
 
     def put_back(self, host: Host, due: Instant) -> None:
         """Note that a URL of a host will be asked for again at an instant."""
         if host.counts is not None:
-            host.counts.retry_at = due
+            host.counts.put_back(due)
             self._hosts.touch([host])
 
     def sent(self, host: Host) -> None:
         """Count a request to a known host."""
         counts = host.counts
         assert counts is not None
-        counts.requests += 1
+        counts.asked()
         if not counts.is_changed:
             self._hosts.change(host, counts)
 
-    def give_up(self, key: str, reason: str, now: Now) -> list[Host]:
-        """Give up the hosts of a group, and return them.
+    def give_up(self, key: str, reason: str) -> list[Host]:
+        """Note why the hosts of a group are given up, and return them.
 
         It is written with the next commit, so that a crash does not bring them back.
         """
-        budget = self._hosts.budget_of(key)
-        if budget is None:
-            return []
-        budget.given_up = reason
-        members = budget.members
+        members = self._hosts.of_key(key)
         for host in members:
-            self._give_up(host, reason, now)
+            self._give_up(host, reason)
         return members
 
     def revive(self, host: Host, now: Now) -> None:
         """Take a host that was given up into the crawl again."""
-        budget, counts = _known(host)
-        budget.given_up = None
-        counts.failures_in_a_row = 0
+        _, counts = _known(host)
         record = counts.complete(host.name)
-        self._write(host, counts, record._replace(retired=None, updated_at=now.wall))
+        revived = record._replace(retired=None, failures_in_a_row=0, updated_at=now.wall)
+        self._write(host, counts, revived)
 
     def came_back(self, host: Host, failed: int, lost: int, now: Now) -> None:
         """Some pages of a known host that had failed, or whose record is lost, are queued again."""
         _, counts = _known(host)
-        counts.failed = max(0, counts.failed - failed)
-        counts.fetched = max(0, counts.fetched - lost)
-        counts.updated_at = now.wall
+        counts.came_back(failed, lost, now.wall)
         self._hosts.change(host, counts)
 
     def unlearn(self, host: Host, now: Now) -> None:
@@ -259,9 +244,9 @@ class HostRecords:
         name, known, budget = host.name, counts.record or EMPTY_RECORD, host.budget
         if budget is not None and now.mono >= counts.inspect_at:
             doing = self._see(host, now)
-            counts.doing = pack_doing(doing)
             # A wait or a problem may end at any time; figures are as old as they may be.
-            counts.inspect_at = NEVER if doing.waits_for or doing.problem else now.mono + SEEN_S
+            is_brief = bool(doing.waits_for or doing.problem)
+            counts.saw(pack_doing(doing), NEVER if is_brief else now.mono + SEEN_S)
         wait_s = self._politeness.not_before(name) - now.mono
         noted = _NOTHING_NOTED if budget is None else budget.noted
         values = (  # in the order of the class: by keywords it takes ten times as long
@@ -303,24 +288,28 @@ class HostRecords:
         record = self._latest(name)
         if record is not None:
             host = self._hosts.meet(name)
-            counts = host.counts = host.counts or HostCounts()
-            self._write(host, counts, unlearned(record)._replace(updated_at=now.wall))
+            self._write(host, host.own_counts, unlearned(record)._replace(updated_at=now.wall))
             self._may_know_more = True
 
-    def _give_up(self, host: Host, reason: str, now: Now) -> None:
+    def _join_given_up(self, host: Host, budget: Budget) -> None:
+        """Give up a host that is met after its group was."""
+        state = self._politeness.state(budget.key)
+        if state is not None and state.gate is Reason.RETIRED:
+            for other in budget.members:
+                if other is not host and other.given_up is not None:
+                    self._give_up(host, other.given_up)
+                    return
+
+    def _give_up(self, host: Host, reason: str) -> None:
         _, counts = _known(host)
-        record = counts.complete(host.name)
-        self._write(host, counts, record._replace(retired=reason, updated_at=now.wall))
+        self._write(host, counts, counts.complete(host.name)._replace(retired=reason))
 
     def _learn(self, lesson: Remembered) -> None:
         """Keep what the politeness core has learned; of a group it is in the record of its key."""
         record = self._latest(lesson.host) or HostRecord(lesson.host)
         host = self._hosts.meet(lesson.host)
-        counts = host.counts
-        if counts is None:
-            counts = host.counts = HostCounts()
-            self._may_know_more = True
-        self._write(host, counts, with_lesson(record, lesson))
+        self._may_know_more |= host.counts is None
+        self._write(host, host.own_counts, with_lesson(record, lesson))
 
     def _write(self, host: Host, counts: HostCounts, record: HostRecord) -> None:
         counts.put(record)

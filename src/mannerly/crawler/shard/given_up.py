@@ -4,8 +4,9 @@ And the way back: URLs that failed or were given up are queued again, a slice at
 hosts that they belong to are taken into the crawl again.
 
 A host is given up by the politeness core (it failed too often or for too long, robots.txt asks for
-too long a delay), or was given up in an earlier run. The core only tells (`on_event`); what follows
-is done in the shard's own turn.
+too long a delay; a shard asks it to, for what it has seen itself), or was given up in an earlier
+run. The core tells (`on_event`), the reason goes into the host's record at once, and everybody asks
+`Host.given_up`. Its URLs are dropped in the shard's own turn.
 """
 
 from __future__ import annotations
@@ -50,34 +51,25 @@ class GivenUpHosts:
         self._pending = pending
         self._emit = emit
         self._emptied: dict[Host, None] = {}  # in their order
-        self._heard: list[tuple[str, str]] = []  # budgets that the core gave up, and why
         self._revived: str | None = None  # the last host that came back with its URLs
 
     def __bool__(self) -> bool:
         return bool(self._emptied)
 
     def heard(self, event: polite.Retired) -> None:
-        """Note that the politeness core has given up a budget."""
-        self._heard.append((event.host, event.reason))
+        """Give up the hosts of a budget that the politeness core has given up."""
+        for host in self._records.give_up(event.host, event.reason):
+            self._emptied[host] = None
+            self._emit(crawl_events.HostGivenUp(host.name, event.reason))
 
     def give_up(self, host: str, reason: str, now: Now) -> None:
         """Give up a host for what the shard has seen of it."""
         self._politeness.give_up(host, reason, now=now.mono)
-        self.follow(now)
 
     def give_up_waiting(self, now: Now) -> None:
         """Give up every host that has URLs queued: all of them wait for too long."""
         for host, _ in list(self._store.queued_hosts()):
             self._politeness.give_up_waiting(host, now=now.mono)
-        self.follow(now)
-
-    def follow(self, now: Now) -> None:
-        """Give up the hosts of the budgets that the core has given up."""
-        for key, reason in self._heard:
-            for host in self._records.give_up(key, reason, now):
-                self._emptied[host] = None
-                self._emit(crawl_events.HostGivenUp(host.name, reason))
-        self._heard.clear()
 
     def recall(self, name: str, now: Now) -> Host:
         """Recall a host at its first turn in this run: it may have been given up before."""

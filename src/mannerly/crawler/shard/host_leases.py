@@ -55,11 +55,11 @@ class ShardLeases(HostTurns["Budget"]):
         for key in gaps:
             budget, answer = self._hosts.budget(key), answers.get(key)
             if answer is NOTHING_KNOWN:
-                budget.lease = turn
+                self._hold(budget, turn)
             elif answer is None or isinstance(answer, InUse):
                 self._refused(budget, None if answer is None else answer.by, now)
             else:
-                budget.lease = turn
+                self._hold(budget, turn)
                 if answer.budget is not None:
                     self._granted[budget] = HandedOver(answer.budget, at)
 

@@ -87,7 +87,6 @@ class Reporting:
             self._records.count(host, now, refused=1)
         if outcome is OK or not isinstance(item, Entry):
             return outcome, None
-        self._given_up.follow(now)
         is_final = outcome is NEUTRAL and (
             response.status not in permit.host.retry_policy.retry_statuses
         )

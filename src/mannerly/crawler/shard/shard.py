@@ -473,7 +473,6 @@ class Shard:
             frontier.add(store.admit_waiting(min(room, ADMIT)), now=now.mono)
         frontier.add(given_up.bring_back(now), now=now.mono)
         self.origins.give_up_overdue(now)
-        given_up.follow(now)
         is_waiting = not self.flights.pending and not self.pending.batch
         if self.hosts.silent and is_waiting and not given_up:
             self.origins.press([name for name, _ in store.queued_hosts()], now)
