@@ -91,3 +91,28 @@ def test_short_turns_do_not_hide_slow_commits() -> None:
         governor.turned(0.001)
 
     assert governor.total == 358
+
+
+def test_a_member_that_outruns_an_owner_slows_to_a_quarter() -> None:
+    """By three tenths, once a second, however often it is told; quick commits bring it back."""
+    governor = grown()
+    totals = []
+    for now in (10.0, 10.5, 11.0, 12.0, 13.0, 14.0, 15.0):
+        governor.outran(now)
+        governor.committed(0.01, now)
+        totals.append(governor.total)
+    for second in range(60):
+        governor.committed(0.01, 16.0 + second)
+
+    assert totals == [358, 358, 250, 175, 128, 128, 128]
+    assert governor.total == MOST
+
+
+def test_a_member_that_is_slow_already_is_not_sped_up_by_outrunning() -> None:
+    """A quarter is the least that this reason leaves; others may have left less."""
+    governor = grown()
+    for second in range(30):
+        governor.committed(0.6, float(second))
+    governor.outran(40.0)
+
+    assert governor.total == 1

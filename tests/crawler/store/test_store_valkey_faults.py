@@ -439,20 +439,41 @@ def test_links_of_a_shard_without_an_owner_are_in_its_queue(
 def test_links_that_come_faster_than_their_owner_takes_them_wait(
     opened: ExitStack, tmp_path: Path
 ) -> None:
-    """In the waiting room of their shard: an answer has 4,096 of them at most."""
+    """In the waiting room of their shard: an answer has 4,096 of them at most.
+
+    Who added them is told, as long as the owner has not taken them.
+    """
     crawl = create(opened, new_location(), tmp_path, 2)
     options = ShardOptions(100_000)
     sender, owner = (crawl.claim(shard, options) for shard in range(2))
+    lagging = []
     for part in range(5):
         links = [(1, candidate(f"/{part}/{n}", "b.example")) for n in range(1000)]
-        sender.commit(Batch(outgoing=links))
+        lagging.append(sender.commit(Batch(outgoing=links)).lagging)
 
     told = owner.pass_links(10_000).new
     let_in = owner.admit_waiting(10_000)
+    lagging.append(sender.commit(Batch(outgoing=[(1, candidate("/", "b.example"))])).lagging)
 
+    assert lagging == [0, 0, 0, 0, 1, 0]
     assert (len(told), len(let_in)) == (4096, 904)
     assert [entry.seq for entry in told + let_in] == list(range(1, 5001))
     assert owner.counts().queued == 5000
+
+
+def test_a_full_queue_of_a_shard_is_no_reason_to_slow_down(
+    opened: ExitStack, tmp_path: Path
+) -> None:
+    """Its own limit is the operator's: what is beyond it waits, whoever owns it."""
+    crawl = create(opened, new_location(), tmp_path, 2)
+    options = ShardOptions(10)
+    sender, _ = (crawl.claim(shard, options) for shard in range(2))
+
+    committed = sender.commit(
+        Batch(outgoing=[(1, candidate(f"/{n}", "b.example")) for n in range(50)])
+    )
+
+    assert committed.lagging == 0
 
 
 def test_links_of_a_crawl_that_is_being_wiped_make_nothing_again(

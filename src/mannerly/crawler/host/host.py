@@ -15,7 +15,7 @@ Words for how much of a host is in memory:
 Most hosts have one URL, no sitemap and have never been silent, so what few of them have is None for
 the others.
 
-Each field has one writer; everybody reads:
+Each field has one writer; any module may read it:
 
     its queue                            `queue`
     place, reason                        `frontier.places`: the states of a host in the scheduler

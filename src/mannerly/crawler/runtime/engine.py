@@ -504,6 +504,8 @@ class Engine:
         for shard, result in zip(committing, results, strict=True):
             if not isinstance(result, StoreError):
                 shard.committed(result, now)
+                if result.lagging:
+                    self._governor.outran(now.mono)
         self._wire.note_sent()
         _, failure = self._sorted_out(committing, results)
         if failure is not None:

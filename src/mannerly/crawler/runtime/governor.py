@@ -1,9 +1,12 @@
-"""Lower concurrency while this machine is the bottleneck: commits or the loop take too long.
+"""Lower concurrency while something is the bottleneck: commits, the loop, or another member.
 
     commit ≥ 0.5 s     by commits ← 0.7 · by commits    at most once a second
     commit < 0.25 s    by commits ← + 5 %
 
     no memory or descriptors   by commits ← half        at most once a second
+
+    links to a shard whose owner does not keep up with them
+                       by commits ← 0.7 · by commits    at most once a second, to a quarter at least
 
     turn ≥ 0.1 s       by turns ← 0.9 · by turns        a turn: reading what has come in
     turn < 0.05 s      by turns ← + 12 %
@@ -16,6 +19,11 @@ just changed, hence the second between two changes.
 Turns count because an answer that waits here to be read gains nothing. It makes its host look slow,
 holds memory, and keeps a connection busy, so that more are opened: fewer than half as many give the
 same speed. For that reason a crawl also begins with few requests, and grows within some turns.
+
+An owner lags behind if thousands of links to its shard were added since it was last told of them.
+They are in its queue and none is lost, but the queue grows in the memory of the server, where only
+its owner takes from it. Members that add to it go on with a quarter of their requests, not with
+none: what they fetch may lead to other shards, and the owner may be dead until it is replaced.
 """
 
 from __future__ import annotations
@@ -78,6 +86,13 @@ class Governor:
         """Halve the limit: this machine has no memory or no descriptors for so many requests."""
         if now - self._changed_at >= EVERY_S:
             self._by_commits = max(1, min(self._by_commits, self._by_turns) // 2)
+            self._changed_at = now
+
+    def outran(self, now: Instant) -> None:
+        """Lower the limit: the owner of another shard does not keep up with links of ours."""
+        least = min(self._by_commits, max(1, self.most // 4))
+        if now - self._changed_at >= EVERY_S:
+            self._by_commits = max(least, int(0.7 * self._by_commits))
             self._changed_at = now
 
     def turned(self, took_s: float) -> None:

@@ -5,7 +5,7 @@ hosts that they belong to are taken into the crawl again.
 
 A host is given up by the politeness core (it failed too often or for too long, robots.txt asks for
 too long a delay; a shard asks it to, for what it has seen itself), or was given up in an earlier
-run. The core tells (`on_event`), the reason goes into the host's record at once, and everybody asks
+run. The core tells (`on_event`), the reason goes into the host's record at once, and others ask
 `Host.given_up`. Its URLs are dropped in the shard's own turn.
 """
 

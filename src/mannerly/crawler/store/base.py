@@ -197,6 +197,7 @@ class Committed:
     new: list[Entry]  # without those that wait: `admit_waiting` returns them when they are let in
     waiting: int  # new ones that went to the waiting room
     repeated: int = 0  # requests with a payload that were known, also those of other shards
+    lagging: int = 0  # other shards whose owners do not keep up with links to them
 
 
 class BroughtBack(NamedTuple):

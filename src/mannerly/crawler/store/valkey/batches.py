@@ -107,7 +107,7 @@ def committed(answer: Answer, candidates: Sequence[Candidate]) -> Committed:
         for at, place in enumerate(answer.new[: answer.queued])
         for url, host, depth, priority, parent, hops, kind, _ in (candidates[place],)
     ]
-    return Committed(new, len(answer.new) - answer.queued, answer.repeated)
+    return Committed(new, len(answer.new) - answer.queued, answer.repeated, answer.lagging)
 
 
 def kind_of_record(entry: Entry, record: PageRecord) -> str:

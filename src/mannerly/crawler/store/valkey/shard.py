@@ -541,6 +541,7 @@ class ValkeyShard(ValkeyReader, ShardStore):
             known.new + committed.new,
             known.waiting + committed.waiting,
             known.repeated + committed.repeated,
+            max(known.lagging, committed.lagging),
         )
 
     def _take_late(self, name: str) -> Any:

@@ -36,6 +36,7 @@ class Answer(msgspec.Struct, frozen=True):
     first: int = 0  # the number of the first one
     counted: int = 0  # pages that counted
     repeated: int = 0  # requests with a payload that were known
+    lagging: int = 0  # other shards whose owners do not keep up with links to them
     placed: list[int] = []  # places of URLs that came back into the queue
     waiting: int = 0  # of those that came back
     arrivals: int = 0  # URLs that others have ever queued in the shard

@@ -114,7 +114,7 @@ for i = 1, #A.heard, 2 do -- reminders that are in these records now: host, reco
 end
 for i = 1, #A.records, 2 do host_of(A.records[i]) end
 flush_hosts()
-repeated = repeated + add_links(receivers, A.limit)
+local carried_again, lagging = add_links(receivers, A.limit)
 
 set_fields(P .. 'r', A.robots)
 for i = 1, #A.votes, 3 do
@@ -145,4 +145,4 @@ end
 if A.applied > C.applied then C.applied = A.applied end
 
 return done({new = new, queued = queued, first = C.seq - #new + 1, counted = counted,
-  unpacked = unpacked, repeated = repeated})
+  unpacked = unpacked, repeated = repeated + carried_again, lagging = lagging})

@@ -3,7 +3,8 @@
 --
 -- Their owners are not asked. `arrivals` counts the URLs that a shard got from others, so that its
 -- owner learns that there are some. A shard that nobody owns has nobody to tell.
-local MOST_ARRIVALS = 4096 -- of which an owner was not told; others wait in the waiting room
+local MOST_ARRIVALS = 4096 -- of which an owner was not told; others wait in the waiting room, and
+-- the answer says that this owner lags behind, so that those who add to its queue slow down
 
 -- Read what `add_links` needs, before anything is changed. `links` has for each shard its number, the
 -- names of hosts, the candidates (`FoundUrl`) and what they carry. Returns the shards, or nil and an
@@ -28,9 +29,9 @@ local function receivers_of(links)
   return receivers
 end
 
--- Returns how many requests with a payload were known.
+-- Returns how many requests with a payload were known, and how many owners lag behind.
 local function add_links(receivers, limit)
-  local known = 0
+  local known, lagging = 0, 0
   local own_prefix, own_counts, own_touched = P, C, touched
   for _, to in ipairs(receivers) do
     P, C, touched = to.prefix, to.counts, {}
@@ -40,8 +41,9 @@ local function add_links(receivers, limit)
       told = {}
       room = C.queued - C.waiting + MOST_ARRIVALS - redis.call('LLEN', P .. 'i')
     end
-    local new, _, repeated = arrive(to.found, to.hosts, math.min(limit, room), to.carried, told)
+    local new, queued, repeated = arrive(to.found, to.hosts, math.min(limit, room), to.carried, told)
     known = known + repeated
+    if room < limit and queued < #new then lagging = lagging + 1 end
     flush_hosts()
     if #new > 0 then
       push(P .. 'i', told or {})
@@ -51,5 +53,5 @@ local function add_links(receivers, limit)
     end
   end
   P, C, touched = own_prefix, own_counts, own_touched
-  return known
+  return known, lagging
 end
