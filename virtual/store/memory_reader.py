@@ -149,11 +149,16 @@ class MemoryReader(ShardReader):
                 record = data.recorded.get(seq)
                 if record is not None and data.positions.get(seq) == position:
                     elements, place = data.elements.get(seq), data.kept.get(seq)
-                    yield position, self._as_read(seq, record), elements, place
+                    yield position, self._as_read(seq, record), elements, place, seq
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
         return self._data.elements.get(self._data.seen.get(url, 0))
+
+    def position_of(self, url: str) -> int | None:
+        """Return the position of the record of a URL; None: it has none."""
+        seq = self._data.seen.get(url, 0)
+        return self._data.positions.get(seq) if seq in self._data.recorded else None
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""

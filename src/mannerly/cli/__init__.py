@@ -25,6 +25,8 @@ from .crawl import EXAMPLES, crawl
 from .demo import demo
 from .doctor import doctor, wipe
 from .export import export
+from .extract import EXAMPLES as EXTRACT_EXAMPLES
+from .extract import about, extract
 from .report import report
 from .resume import recrawl, resume
 from .retry import retry
@@ -74,6 +76,8 @@ app = help.CommandGroup(
         Command(hosts.hosts, title=_SHOW),
         Command(explain, title=_SHOW),
         Command(export, title=_SHOW),
+        Command(extract, title=_SHOW, epilog=EXTRACT_EXAMPLES),
+        Command(about, title=_SHOW),
         Command(report, title=_SHOW),
         Command(steer.pause, title=_STEER),
         Command(steer.unpause, title=_STEER),

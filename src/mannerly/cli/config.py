@@ -240,7 +240,8 @@ def _from_table(table: Mapping[str, object], place: str) -> dict[str, Given]:
     for key, value in table.items():
         name = main_name(key.replace("-", "_"))
         option = OPTIONS.get(name)
-        if option is None:
+        is_named_alike = isinstance(value, dict) and name in _sections()
+        if option is None or (is_named_alike and option.kind is not ValueKind.HOSTS):
             given |= _from_section(name, value, place + key)
             continue
         if name in given:

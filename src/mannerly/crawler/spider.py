@@ -29,10 +29,11 @@ from mannerly.crawler.web.words import many
 from .crawl import Crawl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterable
+    from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
     from typing import Unpack
 
     from mannerly.crawler.options.keywords import CrawlOptions
+    from mannerly.crawler.page.extract import Extract
 
     from .crawl import CrawlResult
 
@@ -175,6 +176,38 @@ class FoundSpider(NamedTuple):
     name: str  # of its variable
     place: str  # FILE:NAME, by which every process finds it
     spider: Spider
+
+
+class FoundHandlers(NamedTuple):
+    """A spider or a function of a file, and how to call it."""
+
+    name: str  # of its variable
+    file: str
+    function: Extract
+    options: Mapping[str, Any]  # of the spider
+
+    @property
+    def place(self) -> str:
+        """FILE:NAME, by which every process finds it."""
+        return f"{self.file}:{self.name}"
+
+
+def find_handlers(text: str) -> FoundHandlers:
+    """Return the spider that FILE.py or FILE.py:NAME means, or the function of FILE.py:NAME.
+
+    Raises:
+        ExtractError: the file cannot be loaded, or has no such spider or function.
+    """
+    place, _, name = text.rpartition(":")
+    if place.endswith(".py"):
+        path = Path(place).expanduser().absolute()
+        function = getattr(module_of(path), name, None)
+        if callable(function) and not isinstance(function, Spider):
+            return FoundHandlers(name, str(path), function, {})
+    found = find_spider(text)
+    return FoundHandlers(
+        found.name, found.place.rpartition(":")[0], found.spider, found.spider.options
+    )
 
 
 def find_spider(text: str) -> FoundSpider:

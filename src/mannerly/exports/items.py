@@ -16,7 +16,7 @@ from .export import Exported, destination
 from .target import ExportError, Format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Protocol, TypeAlias
 
     from mannerly.crawler.inspection.view import View
@@ -37,10 +37,15 @@ if TYPE_CHECKING:
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def export_items(extracted: Extracted, wanted: Target) -> Exported:
-    """Write all items; the outcome says how many pages have none because the function failed."""
+def export_items(
+    extracted: Extracted, wanted: Target, *, about: Mapping[str, object] | None = None
+) -> Exported:
+    """Write all items; the outcome says how many pages have none because the function failed.
+
+    `about` says what made the items: a Parquet file has it as the metadata `mannerly`.
+    """
     if wanted.format is Format.PARQUET:
-        written, files = _write_parquet(extracted, wanted)
+        written, files = _write_parquet(extracted, wanted, about)
     else:
         files = 1
         with destination(wanted) as file:
@@ -58,14 +63,17 @@ def export_items(extracted: Extracted, wanted: Target) -> Exported:
     return Exported(wanted.text, wanted.format, written, files, _failures(extracted))
 
 
-def _write_parquet(extracted: Extracted, wanted: Target) -> tuple[int, int]:
+def _write_parquet(
+    extracted: Extracted, wanted: Target, about: Mapping[str, object] | None
+) -> tuple[int, int]:
     import pyarrow as pa
 
     from .parquet import item_columns, item_row, write_parquet
 
     columns = item_columns(_items(extracted))
     rows = (item_row(item, columns) for item in _items(extracted))
-    schema = pa.schema(list(columns.items()))
+    metadata = None if about is None else {"mannerly": msgspec.json.encode(about)}
+    schema = pa.schema(list(columns.items()), metadata=metadata)
     return write_parquet(rows, schema, wanted.path, is_folder=wanted.is_folder)
 
 

@@ -251,7 +251,7 @@ def extracted_by(
     """
     try:
         function = _loaded(name)
-        if not _is_for(function, record.status):
+        if not is_for(function, record.status):
             return [], None, [], False
         page = Page(record, headers, body, carried=carried)
         items, asked = results_of(function(page))
@@ -261,13 +261,13 @@ def extracted_by(
     except UnknownLabelError:
         return [], None, [], True
     except BaseException as error:  # noqa: BLE001 - whatever it is, it costs this page only
-        return [], _words(error), [], False
+        return [], f"{_words(error)}{_line_of(error, name.rpartition(':')[0])}", [], False
 
 
 _loaded = lru_cache(maxsize=None)(load)
 
 
-def _is_for(function: Extract, status: int | None) -> bool:
+def is_for(function: Extract, status: int | None) -> bool:
     """Return whether a function is called for pages with this status."""
     if isinstance(function, Handlers):
         return function.takes(status)
@@ -375,6 +375,7 @@ class Extracting:
     """The extract function of a crawl. Close it to end what it has started here.
 
     Attributes:
+        name: of the function, by which helpers find it.
         longest_s: seconds for one page.
         here: calls the function in this process; None: helper processes do the `work`.
         prepare: loads the function in a helper.
@@ -383,6 +384,7 @@ class Extracting:
 
     def __init__(self, name: str, longest_s: float) -> None:
         is_here = is_only_here(name) or not sys.executable  # without it there are no helpers
+        self.name = name
         self.longest_s = longest_s
         self.here = ExtractHere(name, longest_s) if is_here else None
         self.prepare = partial(prepare, name)
@@ -418,7 +420,7 @@ class ExtractHere:
         carried: Payload | None = None,
     ) -> ExtractResult:
         """Return the items of a page and requests, or why there are none."""
-        if not _is_for(self._function, record.status):
+        if not is_for(self._function, record.status):
             return ExtractResult(PageItems([]))
         return items_here(self._called, Page(record, headers, body, carried=carried))
 

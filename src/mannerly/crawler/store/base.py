@@ -243,14 +243,14 @@ class Extra(Enum):
     PLACE = "place"  # of its answer
 
 
-# A plain tuple, because readers make millions of them: position, record, elements, place.
+# A plain tuple, because readers make millions of them: position, record, elements, place, seq.
 # Elements and place are None where there are none, or they were not asked for.
-Stored: TypeAlias = "tuple[int, PageRecord, bytes | None, ArchivePlace | None]"
+Stored: TypeAlias = "tuple[int, PageRecord, bytes | None, ArchivePlace | None, int]"
 # Of a `Stored`.
 _POSITION_AND_RECORD = itemgetter(0, 1)
 _RECORD = itemgetter(1)
 _RECORD_AND_ELEMENTS = itemgetter(1, 2)
-_RECORD_AND_PLACE = itemgetter(0, 1, 3)
+_SEQ_RECORD_AND_PLACE = itemgetter(4, 1, 3)
 _PAYLOAD = 7  # the place in a `Candidate`: by number, which takes a third of the time
 
 
@@ -273,6 +273,9 @@ class Records(Protocol):
 
     def elements_of(self, url: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
+
+    def position_of(self, url: str) -> int | None:
+        """Return the position of the record of a URL; None: it has none."""
 
     def items(self) -> Iterator[tuple[str, PageItems]]:
         """Yield what every page was extracted to, with its URL, in the order of commits."""
@@ -353,9 +356,17 @@ class RecordReader(Records):
         """Yield the records of pages, each with the elements of its page, if kept."""
         return map(_RECORD_AND_ELEMENTS, self.stored(extra=Extra.ELEMENTS))
 
-    def kept_pages(self) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
-        """Yield what `pages` does, and where the answer of each is kept; None: nowhere."""
-        return map(_RECORD_AND_PLACE, self.stored(extra=Extra.PLACE))
+    def kept_pages(
+        self, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, PageRecord, ArchivePlace | None]]:
+        """Yield the records of pages with their seqs, and where each answer is; None: nowhere."""
+        found = self.stored(after=after, last=last, extra=Extra.PLACE)
+        return map(_SEQ_RECORD_AND_PLACE, found)
+
+    def kept_page(self, url: str) -> tuple[int, PageRecord, ArchivePlace | None] | None:
+        """Return what `kept_pages` yields for one URL; None: it has no record."""
+        at = self.position_of(url)
+        return None if at is None else next(self.kept_pages(after=at - 1, last=at), None)
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked (`Form.CHECK`)."""

@@ -32,6 +32,28 @@ class KeptContract(Opening):
         assert found == [(kept.url, place), (other.url, None)]
         assert store.segments() == {place.segment: 340}
 
+    def test_a_page_is_found_by_its_url_with_its_seq(self, location: str) -> None:
+        """So what it carries is found, too. A URL that is queued or unknown has no record."""
+        store = self.store(location)
+        one, two, queued = enter(store, candidate("/1"), candidate("/2"), candidate("/3"))
+        place = ArchivePlace("shard-0-1.warc.gz", 300, 40)
+        store.commit(
+            Batch(
+                pages=[(one, page(one)), (two, page(two))],
+                kept={two.seq: place},
+                segments={place.segment: 340},
+            )
+        )
+
+        found = [store.kept_page(each.url) for each in (one, two)]
+
+        assert [each and (each[0], each[1].url, each[2]) for each in found] == [
+            (one.seq, one.url, None),
+            (two.seq, two.url, place),
+        ]
+        assert store.kept_page(queued.url) is None
+        assert store.kept_page("https://a.example/unknown") is None
+
     def test_a_segment_has_the_length_that_was_committed_last(self, location: str) -> None:
         """Also by a batch with nothing else in it; segments come in the order they began."""
         store = self.store(location)

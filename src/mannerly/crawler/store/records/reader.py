@@ -219,12 +219,17 @@ class LogReader(RecordReader):
         for url in self._in_order(after, last):
             if KINDS[url.kind].form is form and (record := self._record(url)) is not None:
                 elements = self._elements(url) if wants_elements else None
-                yield url.position, record, elements, url.place
+                yield url.position, record, elements, url.place, url.seq
 
     def elements_of(self, page: str) -> bytes | None:
         """Return the elements of one page; None if there are none, or no such page."""
         url = self._find(page)
         return None if url is None else self._elements(url)
+
+    def position_of(self, page: str) -> int | None:
+        """Return the position of the record of a URL; None: it has none."""
+        url = self._find(page)
+        return None if url is None or url.record_at is None else url.position
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""

@@ -141,7 +141,7 @@ _EXTRAS = {
 _OF_FORM = {Form.PAGE: PAGES_ONLY, Form.LISTING: LISTS_ONLY, Form.CHECK: CHECKS_ONLY}
 _STORED = {
     (form, extra): f"""
-    SELECT {_PAGE_COLUMNS}, position {columns} FROM {_PAGE_TABLES} {tables}
+    SELECT {_PAGE_COLUMNS}, position, pages.seq {columns} FROM {_PAGE_TABLES} {tables}
     WHERE position > ? AND position <= ? AND {condition} ORDER BY position LIMIT ?
     """  # noqa: S608
     for form, condition in _OF_FORM.items()
@@ -264,7 +264,8 @@ class SqliteReader(ShardReader):
             after = rows[-1][_POSITION]
             records = self._page_records([row[:_POSITION] for row in rows])
             positions = [row[_POSITION] for row in rows]
-            yield from zip(positions, records, *self._extra(rows, extra), strict=False)
+            seqs = [row[_POSITION + 1] for row in rows]
+            yield from zip(positions, records, *self._extra(rows, extra), seqs, strict=False)
 
     def _extra(self, rows: list[Row], extra: Extra) -> tuple[Iterator[Any], Iterator[Any]]:
         """Return the elements and the places of rows."""
@@ -282,6 +283,12 @@ class SqliteReader(ShardReader):
         place = self._row(_LOCATE, (url,))
         row = place and self._row("SELECT elements FROM pages WHERE seq = ?", place[:1])
         return self._read_elements(row[0]) if row else None
+
+    def position_of(self, url: str) -> int | None:
+        """Return the position of the record of a URL; None: it has none."""
+        place = self._row(_LOCATE, (url,))
+        row = place and self._row("SELECT position FROM pages WHERE seq = ?", place[:1])
+        return self._checked(row[0], int) if row else None
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""

@@ -210,6 +210,10 @@ class ValkeyReader(ShardReader):
         """Return the elements of one page; None if there are none, or no such page."""
         return self.records().elements_of(url)
 
+    def position_of(self, url: str) -> int | None:
+        """Return the position of the record of a URL; None: it has none."""
+        return self.records().position_of(url)
+
     def items(self) -> Iterator[tuple[str, PageItems]]:
         """Yield what every page was extracted to, with its URL."""
         yield from self.records().items()
