@@ -209,12 +209,12 @@ class Frontier:
             self._front(entry, now)
         tries = _TRIES_PER_TAKE
         while tries > 0 and len(starts) < room:
-            host = places.heap.pop_due(NEVER)  # its connection is idle
-            # A host in the robots line has had its turn already, so it goes before the others.
-            if host is None and places.robots_line and robots_room > 0:
+            # A host in the robots line has had its turn already, so it goes before the others, but
+            # for those whose connection is idle.
+            has_robots = robots_room > 0 and bool(places.robots_line)
+            host = places.heap.pop_due(NEVER if has_robots else now)
+            if host is None and has_robots:
                 host = places.robots_line.popleft()
-            elif host is None:
-                host = places.heap.pop_due(now)
             if host is None:
                 break
             before = len(starts)

@@ -149,7 +149,7 @@ class Plugins:
 
     def was_counted(self, entry: Entry) -> bool:
         """Return whether a page has a record already."""
-        return any(each(entry) for each in self.counted)
+        return bool(self.counted) and any(each(entry) for each in self.counted)
 
     def close(self) -> None:
         """Release what the plug-ins have opened."""

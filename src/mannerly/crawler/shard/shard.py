@@ -353,8 +353,12 @@ class Shard:
             failure = LocalError.NO_MEMORY.value
             answer = Fetched(answer.request, error=LocalError.NO_MEMORY, detail=failure)
             found = harvest_safely(entry, answer, self.store, self.routes, now, None, failure)
-        reading = PageReading(flight, answer, outcome, is_local=failure is not None)
-        self._complete(reading, found, now)
+        is_local = failure is not None
+        if self._plugins.after_reading:
+            reading = PageReading(flight, answer, outcome, is_local=is_local)
+            self._complete(reading, found, now)
+        else:
+            self._conclude(flight, answer, outcome, found, now, is_local=is_local)
         return False
 
     def _complete(self, reading: PageReading, found: Harvest, now: Now) -> None:
@@ -375,6 +379,19 @@ class Shard:
                 tag = PageReading(flight, answer, outcome, found, added.finish, step, is_local)
                 self._reader.run(tag, added.work, len(answer.body), entry.url)
                 return
+        self._conclude(flight, answer, outcome, found, now, is_local=is_local)
+
+    def _conclude(
+        self,
+        flight: InFlight,
+        answer: Fetched,
+        outcome: Outcome,
+        found: Harvest,
+        now: Now,
+        *,
+        is_local: bool,
+    ) -> None:
+        """Settle a page, or hand it to the program first."""
         result = PageResult(outcome, answer.latency_s, found, is_local, answer.exchange)
         if self._consumer is not None and KINDS[flight.item.kind].is_page:
             self.flights.deliver(flight)  # it is settled when the program acknowledges it

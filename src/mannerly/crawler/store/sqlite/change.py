@@ -16,7 +16,7 @@ changes is in one place.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -42,7 +42,7 @@ from .reader import checked_entries
 from .schema import ENTRY, FAILED, HOST, PAGE, TOTALS, insert, update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from mannerly.crawler.model import HostRecord
     from mannerly.database.sqlite import Database, Row
@@ -87,7 +87,10 @@ _UNCHECKED = "UPDATE pages SET error = ? WHERE seq = ?"
 _READ_TOTALS = f"SELECT {', '.join(TOTALS)} FROM totals"  # noqa: S608
 _WRITE_TOTALS = update("totals", *TOTALS)
 
-_QUEUE_ORDER = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
+# Of a row of the queue, in the order of ENTRY.
+_host_of = itemgetter(2)
+_queue_order = itemgetter(2, 4, 0)  # host, priority, seq: the key of the table
+_arrival = itemgetter(0, 1, 2, 4)
 # What a page's row has of its record; by position, which takes a third of the time.
 _page_values = itemgetter(*map(PageRecord._fields.index, PAGE))
 
@@ -185,7 +188,7 @@ class Change:
         rows = self.database.execute(_NEXT_WAITING, (max(room, 0),)).fetchall()
         entries = checked_entries(self.database, rows)
         if entries:
-            self._enqueue(entries)
+            self._enqueue(self._rows(entries))
             self.database.execute("DELETE FROM waiting WHERE seq <= ?", (entries[-1].seq,))
             self.totals["waiting"] -= len(entries)
         return entries
@@ -226,31 +229,33 @@ class Change:
         pages, dropped = batch.pages, batch.dropped
         if not pages and not dropped:
             return
-        keys = [self._key(entry) for entry, _ in chain(pages, dropped)]
+        ids = self.ids
+        keys = [(ids[entry[2]], entry[4], entry[0]) for entry, _ in chain(pages, dropped)]
         taken = {seq for (seq,) in self.database.executemany(_TAKE, keys)}
         known = self._recorded(taken) if self.totals["rechecks"] else {}
         numbers = self._elements(batch, taken, known)
         records: list[Row] = []
         again: list[Row] = []
+        left: list[int] = []  # the host of each entry
         others = lists = failed = 0
         position, current = self.totals["next_position"], self.totals["round"]
-        for entry, record in pages:
-            seq = entry.seq
+        for (entry, record), (host, _, seq) in zip(pages, keys, strict=False):
             if seq in taken:
                 taken.remove(seq)
-                host = self._left(entry)
-                values = (entry.kind, entry.hops, current, numbers.get(seq, 0))
+                left.append(host)
+                kind = entry.kind
+                values = (kind, entry.hops, current, numbers.get(seq, 0), *_page_values(record))
                 if seq in known:
-                    again.append((*values, *_page_values(record), seq))
+                    again.append((*values, seq))
                 else:
-                    place = (position + len(records), seq, host)
-                    records.append((*place, *values, *_page_values(record)))
-                its_kind = KINDS[entry.kind]
+                    records.append((position + len(records), seq, host, *values))
+                its_kind = KINDS[kind]
                 if not its_kind.is_page:
                     others += 1
                     lists += its_kind.is_listing
                 elif is_failed(record):
                     failed += 1
+        self._left(left)
         skipped, given_up = self._dropped(dropped, taken, known)
         self.database.executemany(_PAGE, records)
         self.database.executemany(_RECHECKED, again)
@@ -273,11 +278,13 @@ class Change:
         """Return the rows of entries that are skipped, and of those that are given up."""
         skipped: list[Row] = []
         given_up: list[Row] = []
+        left: list[int] = []
         for entry, reason in dropped:
             seq = entry.seq
             if seq in taken:
                 taken.remove(seq)
-                host = self._left(entry)
+                host = self.ids[entry.host]
+                left.append(host)
                 if seq in known:  # its record stays, with the reason
                     self.database.execute(_UNCHECKED, (reason, seq))
                     self.totals["rechecks"] -= 1
@@ -287,6 +294,7 @@ class Change:
                 else:
                     _, url, _, depth, _, parent, hops, kind, _ = entry
                     skipped.append((seq, url, reason, depth, parent, hops, kind))
+        self._left(left)
         return skipped, given_up
 
     def _recorded(self, seqs: set[int]) -> Recorded:
@@ -311,12 +319,11 @@ class Change:
         elif KINDS[kind].is_page:
             self.totals["failed" if is_failed else "fetched"] -= 1
 
-    def _left(self, entry: Entry) -> int:
-        """Count an entry as gone from its host's queue; return the host's number."""
-        host = self.ids[entry.host]
-        self._ready[host] -= 1
-        self.totals["ready"] -= 1
-        return host
+    def _left(self, hosts: Collection[int]) -> None:
+        """Count entries as gone from the queues of these hosts."""
+        for host, count in Counter(hosts).items():
+            self._ready[host] -= count
+        self.totals["ready"] -= len(hosts)
 
     def add(self, **counts: int) -> None:
         """Add to the totals."""
@@ -327,17 +334,17 @@ class Change:
         self, candidates: list[Candidate], fresh: Callable[[set[str]], set[str]]
     ) -> Applied:
         new = fresh({candidate[0] for candidate in candidates})
-        arrivals: list[tuple[int, str, int, int]] = []
+        seq = self.totals["next_seq"]
         entries: list[Entry] = []
         for candidate in candidates:
-            if candidate[0] in new:  # most are not: unpack the others only
-                url, host, depth, priority, parent, hops, kind, _ = candidate
-                new.remove(url)
-                seq = self._next_seq()
-                arrivals.append((seq, url, self.ids[host], priority))
-                entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
-        self.database.executemany(_ARRIVE, arrivals)
-        return Applied(self.place(entries), [row[1] for row in arrivals], [])
+            if candidate[0] in new:  # most are not
+                new.remove(candidate[0])
+                entries.append(Entry(seq, *candidate[:-1]))  # all but a payload are the same fields
+                seq += 1
+        self.totals["next_seq"] = seq
+        rows = self._rows(entries)
+        self.database.executemany(_ARRIVE, map(_arrival, rows))
+        return Applied(self._place(entries, rows), [entry.url for entry in entries], [])
 
     def _arrive_with_payloads(
         self,
@@ -365,7 +372,8 @@ class Change:
             if payload.takes_place:
                 with_label.add(url)
                 labels.append(url)
-            seq = self._next_seq()
+            seq = self.totals["next_seq"]
+            self.totals["next_seq"] = seq + 1
             arrivals.append((seq, name, self.ids[host], priority))
             entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
             payloads.append((seq, payload.takes_place, encode_payload(payload)))
@@ -381,13 +389,17 @@ class Change:
 
     def place(self, entries: list[Entry]) -> Committed:
         """Queue entries, as far as there is room; let the others wait."""
+        return self._place(entries, self._rows(entries))
+
+    def _place(self, entries: list[Entry], rows: list[Row]) -> Committed:
         room = len(entries)
         if self.totals["waiting"] or self.totals["ready"] + room > self._limit:
             # The waiting room is left in the order of arrival.
             room = 0 if self.totals["waiting"] else max(self._limit - self.totals["ready"], 0)
-        self._enqueue(entries[:room])
-        self._wait(entries[room:])
-        return Committed(entries[:room], len(entries) - room)
+        self._enqueue(rows[:room])
+        self.database.executemany(_WAIT, rows[room:])
+        self.totals["waiting"] += len(rows[room:])
+        return Committed(entries[:room], len(rows[room:]))
 
     def _send(self, outgoing: list[tuple[int, Candidate]]) -> None:
         rows = [
@@ -398,17 +410,12 @@ class Change:
         self.database.executemany(_SEND, rows)
         self.totals["outgoing"] += len(outgoing)
 
-    def _enqueue(self, entries: list[Entry]) -> None:
-        rows = self._rows(entries)
-        for row in rows:
-            self._ready[row[2]] += 1
-        rows.sort(key=_QUEUE_ORDER)
+    def _enqueue(self, rows: list[Row]) -> None:
+        for host, count in Counter(map(_host_of, rows)).items():
+            self._ready[host] += count
+        rows.sort(key=_queue_order)
         self.database.executemany(_QUEUE, rows)
         self.totals["ready"] += len(rows)
-
-    def _wait(self, entries: list[Entry]) -> None:
-        self.database.executemany(_WAIT, self._rows(entries))
-        self.totals["waiting"] += len(entries)
 
     def _rows(self, entries: list[Entry]) -> list[Row]:
         ids = self.ids
@@ -416,8 +423,7 @@ class Change:
 
     def _row(self, entry: Entry, host: int) -> Row:
         """Return the columns `ENTRY`, with the number of the host."""
-        seq, url, _, depth, priority, parent, hops, kind, _ = entry
-        return (seq, url, host, depth, priority, parent, hops, kind)
+        return (*entry[:2], host, *entry[3:8])
 
     def _keep(self, batch: Batch) -> None:
         self._records = batch.hosts
@@ -448,11 +454,3 @@ class Change:
             for seq, each in batch.items.items()
         ]
         self.database.executemany(_ITEMS, rows)
-
-    def _key(self, entry: Entry) -> tuple[int, int, int]:
-        return self.ids[entry.host], entry.priority, entry.seq
-
-    def _next_seq(self) -> int:
-        seq = self.totals["next_seq"]
-        self.totals["next_seq"] = seq + 1
-        return seq
