@@ -70,7 +70,7 @@ WHOLE = (
         "drop what does not fit into the queue",
         "P1",
         _CHANGE,
-        "        self._wait(entries[room:])\n",
+        "        self.database.executemany(_WAIT, rows[room:])\n",
         "",
         (
             (
@@ -84,8 +84,8 @@ WHOLE = (
         "record a page that left the queue before",
         "P3",
         _CHANGE,
-        "            if seq in taken:\n                taken.remove(seq)\n                host = self._left(entry)\n                values =",
-        "            if True:\n                taken.discard(seq)\n                host = self._left(entry)\n                values =",
+        "            if seq in taken:\n                taken.remove(seq)\n                left.append(host)\n                kind =",
+        "            if True:\n                taken.discard(seq)\n                left.append(host)\n                kind =",
         ("crawler/store/test_store_sqlite.py::TestSqliteStore::test_a_page_is_recorded_once",),
     ),
     Mutant(
