@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.harness.commands import invoke
+from tests.harness.commands import invoke, run, started
 from tests.harness.sites import Request, port_of, serving
+from tests.harness.waiting import eventually
 
 import mannerly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SHOP = """
@@ -155,3 +157,85 @@ def test_what_cannot_be_meant_is_refused(
 
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.fixture
+def kept(shop: Path, tmp_path: Path) -> Path:
+    """A crawl of the shop with its answers; its server is not there any more."""
+    with serving(answer) as origin:
+        shop.write_text(SHOP.replace("https://shop.invalid/", f"{origin}/list"))
+        done = invoke("run", shop, "--keep-bodies", "--data-dir", tmp_path / "crawl", "--quiet")
+    assert done.exit_code == 0, done.stderr
+    (tmp_path / "origin").write_text(origin)
+    return tmp_path / "crawl"
+
+
+def test_kept_page_has_the_label_and_the_data_of_its_request(shop: Path, kept: Path) -> None:
+    """Unless others are given."""
+    url = f"{(kept.parent / 'origin').read_text()}/1"
+
+    own = invoke("try", shop, url, "--data-dir", kept)
+    given = invoke("try", shop, url, "--data-dir", kept, "--data", '{"price": 7}')
+
+    assert json.loads(own.stdout) == {"price": 4, "title": "Page /1"}
+    assert json.loads(given.stdout) == {"price": 7, "title": "Page /1"}
+
+
+@pytest.mark.processes
+def test_watching_runs_the_handler_on_every_save(shop: Path, kept: Path, tmp_path: Path) -> None:
+    """Also on saves of what it imports; a broken file is said, and waited for."""
+    url = f"{(kept.parent / 'origin').read_text()}/1"
+    (tmp_path / "prices.py").write_text("FACTOR = 1\n")
+    text = shop.read_text().replace('page.data["price"]', 'page.data["price"] * prices.FACTOR')
+    log = tmp_path / "log"
+
+    def printed(words: str) -> Callable[[], bool]:
+        return lambda: words in log.read_text() and log.read_text().endswith("Ctrl-C ends\n")
+
+    shop.write_text("import prices\n" + text)
+    with (
+        log.open("w") as out,
+        started(
+            *("try", str(shop), url, "--data-dir", str(kept), "--watch"),
+            cwd=tmp_path,
+            stdout=out,
+            stderr=out,
+        ) as process,
+    ):
+        eventually(printed('{"price":4,'))
+        (tmp_path / "prices.py").write_text("FACTOR = 2\n")
+        eventually(printed('{"price":8,'))
+        shop.write_text("import prices\nthis is no Python\n")
+        eventually(printed("cannot be loaded: SyntaxError"))
+        shop.write_text("import prices\n" + text.replace('"title"', '"name"'))
+        eventually(printed('"name":"Page /1"'))
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=30)
+
+    assert code == 0
+
+
+@pytest.mark.processes
+def test_shell_has_the_page(kept: Path, tmp_path: Path) -> None:
+    """A kept one, with label and data; what is typed runs in Python."""
+    url = f"{(kept.parent / 'origin').read_text()}/1"
+    typed = "print(page.title, page.label, page.data)\nprint(page.select_one('title').text)\n"
+
+    done = run("shell", kept, url, cwd=tmp_path, input=typed)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Page /1 product {'price': 4}", "Page /1"]
+
+
+def test_shell_asks_politely_for_a_page_that_is_not_kept(
+    origin: str, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so; three words are a mistake."""
+    monkeypatch.chdir(tmp_path)
+
+    done = invoke("shell", kept, f"{origin}/list", stdin="print(page.status, page.title)\n")
+    wrong = invoke("shell", kept, "https://a.example/", "https://b.example/")
+
+    assert done.stdout.splitlines() == ["200 Page /list"], done.stderr
+    assert "has no kept answer of" in done.stderr
+    assert (wrong.exit_code, "give a crawl and a URL" in wrong.stderr) == (2, True)

@@ -33,6 +33,8 @@ from .retry import retry
 from .run import EXAMPLES as RUN_EXAMPLES
 from .run import run
 from .serve import serve
+from .shell import EXAMPLES as SHELL_EXAMPLES
+from .shell import shell
 from .simulate import simulate
 from .status import explain, status
 from .terminal import note
@@ -66,6 +68,7 @@ app = help.CommandGroup(
         Command(crawl, title=_RUN, epilog=EXAMPLES),
         Command(run, title=_RUN, epilog=RUN_EXAMPLES),
         Command(attempt, "try", title=_RUN),
+        Command(shell, title=_RUN, epilog=SHELL_EXAMPLES),
         Command(resume, title=_RUN),
         Command(retry, title=_RUN),
         Command(recrawl, title=_RUN),

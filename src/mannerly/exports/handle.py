@@ -23,9 +23,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 from mannerly.crawler.archive.records import ArchiveDamaged
 from mannerly.crawler.model import EXTRACT_FAILED, PageItems
 from mannerly.crawler.page.extract import extracted_by, is_for
+from mannerly.crawler.page.page import Page
 from mannerly.crawler.page.parsed import CodeFailed, ParseFailed
 from mannerly.crawler.payload import NOTHING, decode
 from mannerly.crawler.runtime.offload import Offload, code_role
+from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.crawler.web.urls import host_key_of
 
 from .content import KeptAnswers
 
@@ -90,6 +93,27 @@ def as_handed_out(record: PageRecord) -> PageRecord:
     """Return a record as handlers get it: without the error of one that ran before."""
     is_ours = (record.error or "").partition(":")[0] == EXTRACT_FAILED
     return record._replace(error=None) if is_ours else record
+
+
+def kept_page(opened: View, url: str) -> Page | None:
+    """Return a page with its kept answer, as its handler would get it; None: it is not kept.
+
+    Raises:
+        ValueError: it is not an http or https URL.
+        ArchiveDamaged: the answer cannot be read.
+    """
+    (wanted,) = canonical_seeds([url])
+    reader = opened.reader_of(host_key_of(wanted))
+    found, folder = reader.kept_page(wanted), opened.store.segment_folder
+    if found is None or folder is None:
+        return None
+    seq, record, place = found
+    if place is None:
+        return None
+    with KeptAnswers(folder) as answers:
+        answer = answers.read(place)
+    carried = reader.payload(seq)
+    return Page(as_handed_out(record), answer.headers, answer.body, carried=carried)
 
 
 def handled(
