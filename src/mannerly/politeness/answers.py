@@ -87,9 +87,9 @@ class HostAnswers(HostGate):
         body, stats, health = response.body_digest, self.stats, self.health
         if outcome is not OK or body is None:
             return outcome is NEUTRAL and response.status == FORBIDDEN
-        is_repeated = stats is not None and stats.repeats(response.url, body)
-        doubts = None if health is None else health.doubts
-        return is_repeated or (doubts is not None and doubts.knows(body))
+        if stats is not None and stats.repeats(response.url, body):
+            return True
+        return health is not None and health.doubts is not None and health.doubts.knows(body)
 
     def _weigh(self, permit: Permit, outcome: Outcome, response: Response, now: Instant) -> Outcome:
         """Return what a 403 or a page like the one before is: the page's own, or a refusal."""

@@ -66,10 +66,13 @@ class HostStats:
     """Latency and error statistics of one host."""
 
     __slots__ = (
+        "_body",
         "_bytes",
-        "_pages",
+        "_in_a_row",
+        "_page",
         "_shape",
         "_slot",
+        "_varied",
         "ewma_s",
         "lowest",
         "lowest_before",
@@ -83,8 +86,10 @@ class HostStats:
         self.ewma_s = 0.0
         self.lowest = self.lowest_before = self.turn = 0  # kept by `pace.latency`
         self._slot = _LONG_AGO
-        # The latest page and its body; how many bodies differed; how many were the same in a row.
-        self._pages: tuple[object, object, int, int] | None = None
+        self._page: object = None  # the latest page, and its body
+        self._body: object = None
+        self._varied = -1  # how many bodies differed from the one before; -1: there was none
+        self._in_a_row = 0  # how many pages had the latest body
         # One buffer for the latency ring, the totals and the failures: a second object would
         # need more memory than its content.
         self._bytes = bytearray(shape.ring + 2 * shape.slots)
@@ -141,14 +146,14 @@ class HostStats:
         Pages of a site are often the same, its versions for printers for instance: only a long row
         counts.
         """
-        latest_page, latest_body, varied, in_a_row = self._pages or (page, body, 0, 0)
-        if body != latest_body:  # as nearly always
-            self._pages = (page, body, varied + 1 if varied < VARIED else VARIED, 1)
+        latest_page, self._page = self._page, page
+        if body != self._body:  # as nearly always
+            self._body, self._in_a_row = body, 1
+            self._varied += self._varied < VARIED
             return False
         is_other_page = page is None or page != latest_page
-        in_a_row += is_other_page
-        self._pages = (page, body, varied, in_a_row)
-        return is_other_page and in_a_row >= IN_A_ROW and varied >= VARIED
+        self._in_a_row += is_other_page
+        return is_other_page and self._in_a_row >= IN_A_ROW and self._varied >= VARIED
 
     def errors(self, now: Instant) -> tuple[int, int]:
         """Return (failures, responses) of the window that ends now."""

@@ -165,7 +165,7 @@ def test_a_request_and_all_of_them_describe_themselves() -> None:
     flights.sent(page)
 
     assert repr(page) == "<InFlight https://a.example/ sent>"
-    assert repr(flights) == "<Flights 0 granted, 1 sent, 0 reading, 0 delivered, 0 settled>"
+    assert repr(flights) == "<Flights 1 on the wire, 0 reading, 0 delivered, 0 settled>"
 
 
 def test_a_shard_counts_what_it_starts_and_no_more_than_it_has_room_for() -> None:

@@ -71,50 +71,36 @@ def flight_of(request: Request) -> InFlight:
 class Flights:
     """Counts the requests of one shard by how far they have come."""
 
-    __slots__ = ("_counts", "_hosts", "_number", "_unsettled", "_with_pages")
+    __slots__ = (
+        *("_hosts", "_number", "_unsettled", "_with_pages"),
+        *("delivered", "pending", "reading", "settled"),
+    )
 
     def __init__(self, shard: int, hosts: Hosts) -> None:
         self._number = shard
         self._hosts = hosts
-        self._counts = [0] * len(Stage)
+        self.pending = 0  # requests that a crash now would cost
+        self.reading = 0  # of these, pages that are being parsed in other processes
+        self.delivered = 0  # pages with the program that iterates over the crawl
+        self.settled = 0  # pages whose result waits for a commit
         self._unsettled = [0] * len(KINDS)  # requests that are not settled yet, by kind
         self._with_pages: set[Host] = set()
 
     def __repr__(self) -> str:
-        stages = ", ".join(f"{self._counts[stage]} {stage.name.lower()}" for stage in Stage)
-        return f"<Flights {stages}>"
+        away = f"{self.on_wire} on the wire, {self.reading} reading, {self.delivered} delivered"
+        return f"<Flights {away}, {self.settled} settled>"
 
     # ------------------------------------------------------------------ how many
 
     @property
     def on_wire(self) -> int:
         """Requests that were granted and have not been answered."""
-        return self._counts[_GRANTED] + self._counts[_SENT]
-
-    @property
-    def reading(self) -> int:
-        """Pages that are being parsed in other processes."""
-        return self._counts[_READING]
-
-    @property
-    def delivered(self) -> int:
-        """Pages that the program which iterates over the crawl has not acknowledged."""
-        return self._counts[_DELIVERED]
-
-    @property
-    def settled(self) -> int:
-        """Pages whose result waits for a commit."""
-        return self._counts[_SETTLED]
+        return self.pending - self.reading - self.delivered - self.settled
 
     @property
     def unsettled(self) -> int:
         """Requests that have no result yet."""
-        return self.pending - self._counts[_SETTLED]
-
-    @property
-    def pending(self) -> int:
-        """Requests that a crash now would cost."""
-        return sum(self._counts)
+        return self.pending - self.settled
 
     @property
     def hosts(self) -> Collection[Host]:
@@ -131,7 +117,7 @@ class Flights:
     def begin(self, flight: InFlight) -> None:
         """A slot was granted."""
         flight.shard = self._number
-        self._counts[_GRANTED] += 1
+        self.pending += 1
         host = flight.host
         self._unsettled[flight.item.kind] += 1
         if host.pages:
@@ -142,20 +128,25 @@ class Flights:
     def sent(self, flight: InFlight) -> None:
         """Its bytes have left."""
         self._has_left(flight)
-        self._move(flight, _SENT)
+        flight.stage = _SENT
 
     def read(self, flight: InFlight) -> None:
         """Its page is being parsed elsewhere."""
-        self._move(flight, _READING)
+        self.reading += flight.stage is not _READING
+        flight.stage = _READING
 
     def deliver(self, flight: InFlight) -> None:
         """Its page was handed to the program that iterates over the crawl."""
-        self._move(flight, _DELIVERED)
+        self._come_back(flight)
+        self.delivered += 1
+        flight.stage = _DELIVERED
 
     def settle(self, flight: InFlight) -> None:
         """Its result is in the batch."""
         self._leave_host(flight)
-        self._move(flight, _SETTLED)
+        self._come_back(flight)
+        self.settled += 1
+        flight.stage = _SETTLED
 
     def answered(self, flight: InFlight) -> None:
         """An answer or a failure came back: it does not connect any more."""
@@ -166,17 +157,20 @@ class Flights:
         """It has no result: it will be asked for again, was given up, or was a robots.txt."""
         self.answered(flight)
         self._leave_host(flight)
-        self._counts[flight.stage] -= 1
+        self._come_back(flight)
+        self.pending -= 1
 
     def committed(self) -> None:
         """Everything that was settled is in the store."""
-        self._counts[_SETTLED] = 0
+        self.pending -= self.settled
+        self.settled = 0
 
-    def _move(self, flight: InFlight, stage: Stage) -> None:
-        counts = self._counts
-        counts[flight.stage] -= 1
-        counts[stage] += 1
-        flight.stage = stage
+    def _come_back(self, flight: InFlight) -> None:
+        """It was with another process, or with the program, perhaps."""
+        if flight.stage is _READING:
+            self.reading -= 1
+        elif flight.stage is _DELIVERED:
+            self.delivered -= 1
 
     def _has_left(self, flight: InFlight) -> None:
         budget = flight.host.budget

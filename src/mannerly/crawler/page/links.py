@@ -226,6 +226,7 @@ class _Resolver:
         unknown = filterfalse(origin.__contains__, links)
         fresh = lately.others(filterfalse(folder.__contains__, unknown))
         has_marks = MARK in "".join(fresh)  # few pages have some
+        has_others = bool(at_origin or in_folder)
         followed: dict[str, str] = {}
         marked: dict[str, str] = {}
         known: dict[str, str | UrlRefusal] = {}  # what hrefs of this page mean
@@ -242,7 +243,9 @@ class _Resolver:
                 continue
             url = known.get(href)
             if url is None:
-                url = known[href] = at_origin.get(href) or in_folder.get(href) or resolve(href)
+                if has_others:
+                    url = at_origin.get(href) or in_folder.get(href)
+                url = known[href] = url or resolve(href)
             if isinstance(url, str):
                 urls_of_kind[url] = href
             else:
