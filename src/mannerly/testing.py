@@ -37,6 +37,7 @@ def page(
     headers: Mapping[str, str] | None = None,
     label: str = "",
     data: Any = None,
+    session: str = "",
 ) -> Page:
     """Return a page as a crawl hands it to a handler.
 
@@ -48,6 +49,7 @@ def page(
         headers: of the answer; by default it is HTML.
         label: of the request that led here.
         data: of that request.
+        session: of that request.
 
     Raises:
         ValueError: the URL, the label or the data is none that a crawl could have.
@@ -58,7 +60,7 @@ def page(
     named = {name.lower(): value for name, value in (headers or {}).items()}
     named.setdefault("content-type", "text/html; charset=utf-8")
     body = html.encode() if isinstance(html, str) else html
-    carried = payload(label=label, data=data)
+    carried = payload(label=label, data=data, session=session)
     host = host_key_of(asked)
     entry = Entry(0, asked, host, 0, 0, None, 0)
     answer = Fetched(Request(asked, host, timeout_s=0.0), status, named, body)

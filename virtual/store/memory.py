@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 Inboxes = dict[int, list[list[Candidate]]]
 
 
+def _kept(sessions: dict[str, str]) -> dict[str, str]:
+    return {name: cookies for name, cookies in sessions.items() if cookies}
+
+
 class MemoryStore(MemoryReader, ShardStore):
     """`ShardStore` in memory. The stores of one crawl share their inboxes: see `group`."""
 
@@ -93,6 +97,7 @@ class MemoryStore(MemoryReader, ShardStore):
         data.outbox += by_shard(batch.outgoing).items()
         data.hosts.update([(record.host, record) for record in batch.hosts])
         data.robots.update(batch.robots)
+        data.sessions = _kept(data.sessions | batch.sessions)
         for interval, (requests, refused) in batch.traffic.items():
             known = data.traffic.get(interval, Traffic(interval, 0, 0))
             data.traffic[interval] = Traffic(

@@ -71,6 +71,7 @@ class ShardData:
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
     robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    sessions: dict[str, str] = field(default_factory=dict)
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)
@@ -111,6 +112,10 @@ class MemoryReader(ShardReader):
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the robots.txt kept for an origin."""
         return self._data.robots.get(origin)
+
+    def sessions(self) -> dict[str, str]:
+        """Return the cookies of all sessions, by name."""
+        return dict(self._data.sessions)
 
     def counts(self) -> Counts:
         """Return exact totals."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from xxhash import xxh3_128_hexdigest
 
@@ -311,6 +311,16 @@ PASSING = STARVED | {LocalError.STALE_CONNECTION, LocalError.HELD, LocalError.NO
 FetchError: TypeAlias = "ErrorKind | LocalError"
 
 
+class Cookies(Protocol):
+    """The cookies of a session, for a fetcher. An origin is a scheme, a host and a port."""
+
+    def header(self, origin: tuple[str, str, int], path: str, wall: float) -> str:
+        """Return the value of the Cookie header for a request; empty if there is none."""
+
+    def take(self, origin: tuple[str, str, int], path: str, lines: list[str], wall: float) -> None:
+        """Take the Set-Cookie lines of an answer from a path of an origin."""
+
+
 @dataclass(slots=True)
 class Request:
     """One request. `host` is the URL's host as our parser read it: lower case, no port.
@@ -332,6 +342,7 @@ class Request:
     method: str = "GET"  # of one with a payload; `is_head` counts first
     body: bytes = b""
     payload: Payload | None = None
+    cookies: Cookies | None = None  # of its session: sent with it, and kept of its answer
 
 
 class RawExchange(NamedTuple):

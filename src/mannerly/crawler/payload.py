@@ -24,6 +24,7 @@ page could have written that. A payload is not printed: its `repr` has sizes.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -33,7 +34,7 @@ from xxhash import xxh3_128_hexdigest
 from .kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
 MAX_DATA = 64 * 1024  # bytes as JSON
 MAX_BODY = 1024 * 1024  # bytes; curl asks before it sends more (Expect: 100-continue)
@@ -81,8 +82,7 @@ class Payload(
         references: places of headers, and behind these of fields, whose value names a secret.
         label: which code gets the answer.
         json: data for that code.
-        session: a name that goes with the request and its redirects; the fetcher keeps no cookies
-            by it.
+        session: name of the cookies that go with the request and its redirects.
         again: distinguishes a request that is asked again on purpose from those before.
     """
 
@@ -211,7 +211,7 @@ def payload(
     *,
     headers: Mapping[str, str] | None = None,
     body: bytes | str = b"",
-    form: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     secrets: Pairs = (),
     label: str = "",
     data: Any = None,
@@ -230,7 +230,8 @@ def payload(
         json = b"" if data is None or data == {} else msgspec.json.encode(data)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise ValueError(f"data must be values of JSON: {error}") from None
-    own, fields = list((headers or {}).items()), list((form or {}).items())
+    own = list((headers or {}).items())
+    fields: list[tuple[str, str]] = list(form.items() if isinstance(form, Mapping) else form or ())
     into = fields if form is not None else own
     first = len(into)
     into += secrets

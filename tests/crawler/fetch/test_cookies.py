@@ -7,6 +7,7 @@ import pytest
 from mannerly.crawler.fetch.cookies import (
     MAX_COOKIES,
     MAX_HOSTS,
+    MAX_PACKED,
     CookieJar,
     path_of,
     set_cookie_lines,
@@ -148,3 +149,40 @@ def test_lines_and_paths_are_read_from_an_answer() -> None:
     assert set_cookie_lines(head) == ["a=1", "b=2; Path=/"]
     assert path_of("https://a.example/b/c?d=/e") == "/b/c"
     assert path_of("https://a.example") == "/"
+
+
+def test_jar_that_was_packed_sends_the_same() -> None:
+    """With paths, ends and Secure; it says when it has changed."""
+    jar = CookieJar()
+    jar.take(HOME, "/x/y", ["a=1; Path=/", 'b="q"; Secure', "c=3; Max-Age=60"], NOW)
+    jar.take(PLAIN, "/", ["d=4"], NOW)
+
+    again = CookieJar(jar.packed())
+
+    assert jar.is_changed
+    assert not again.is_changed
+    for origin in (HOME, PLAIN):
+        for path, at in (("/", NOW), ("/x/z", NOW), ("/x/z", NOW + 61)):
+            assert again.header(origin, path, at) == jar.header(origin, path, at)
+    assert again.is_changed  # one has expired
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[["h", "p", []]]', '[["h", 1, [["a", []]]]]'])
+def test_text_that_is_no_jar_is_an_empty_one(text: str) -> None:
+    """A damaged session is a lost login, not a crawl that does not start."""
+    assert CookieJar(text).header(HOME, "/", NOW) == ""
+
+
+def test_packed_jar_is_bounded() -> None:
+    """What was set first is left out."""
+    jar = CookieJar()
+    for number in range(100):
+        origin = ("https", f"h{number}.example", 443)
+        jar.take(origin, "/", [f"a={number}{'x' * 2000}", f"b={number}"], NOW)
+
+    packed = jar.packed()
+    again = CookieJar(packed)
+
+    assert len(packed) <= MAX_PACKED
+    assert "b=99" in again.header(("https", "h99.example", 443), "/", NOW)
+    assert again.header(("https", "h0.example", 443), "/", NOW) == ""

@@ -15,7 +15,7 @@ import apsw
 import pytest
 from tests.crawler.store.checkup import examine
 from tests.crawler.store.fixture_web import HOSTS, SEEDS, every_page, served
-from tests.crawler.store.fixtures.make_format_9 import (
+from tests.crawler.store.fixtures.make_format_10 import (
     ELEMENTS,
     GIVEN_UP,
     ITEMS,

@@ -2,16 +2,20 @@
 
 The rules are those of RFC 6265, with one difference: a cookie is never sent to another host,
 whatever its Domain says. So no site can set a cookie for others, below a public suffix or
-elsewhere, and no list of suffixes is needed. Cookies are not stored: a session is a credential.
+elsewhere, and no list of suffixes is needed. Those of `--cookies` are not stored: they are a
+credential. Those of a session that a program has named are kept with its crawl (`packed`).
 
-Bounded for hostile sites: 50 cookies of a host, 4 KB each, 10,000 hosts; what was not used for the
+Bounded for hostile sites: 50 cookies of a host, 4 KB each, 10,000 hosts; what was not set for the
 longest time goes first. Time is an argument (wall time, seconds).
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 if TYPE_CHECKING:
     from .credentials import Origin
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 MAX_COOKIES = 50  # of one host
 MAX_BYTES = 4096  # of one cookie, attributes included
 MAX_HOSTS = 10_000
+MAX_PACKED = 64 * 1024  # bytes of a jar that is stored
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _VALUE = re.compile(r"[!#-+\--:<-\[\]-~ \"]*")  # visible ASCII, without comma, semicolon, backslash
@@ -32,15 +37,45 @@ class _Cookie(NamedTuple):
     expires: float | None  # wall time; None: with the run
 
 
-class CookieJar:
-    """The cookies of all hosts that were met."""
+_Packed = list[tuple[str, int, list[tuple[str, _Cookie]]]]
+_unpack = msgspec.json.Decoder(_Packed).decode
 
-    def __init__(self) -> None:
-        # By host and port, then by name and path; both in the order of their last use.
+
+class CookieJar:
+    """The cookies of all hosts that were met.
+
+    Attributes:
+        is_changed: a cookie was set or removed; whoever stores the jar clears this.
+    """
+
+    def __init__(self, packed: str = "") -> None:
+        """Make a jar with what another one has `packed`; text that is none leaves it empty."""
+        # By host and port, then by name and path; both in the order in which they were set.
         self._hosts: dict[tuple[str, int], dict[tuple[str, str], _Cookie]] = {}
+        self.is_changed = False
+        with suppress(msgspec.MsgspecError):
+            for host, port, cookies in _unpack(packed or "[]"):
+                own = self._hosts[host, port] = {}
+                for name, cookie in cookies:
+                    own[name, cookie.path] = cookie
 
     def __len__(self) -> int:
         return sum(map(len, self._hosts.values()))
+
+    def packed(self) -> str:
+        """Return the jar as text of at most `MAX_PACKED` bytes; what was set first is left out."""
+        size, hosts = 2, []
+        for (host, port), cookies in reversed(self._hosts.items()):
+            kept = []
+            size += len(host) + 20
+            for (name, _), cookie in reversed(cookies.items()):
+                size += len(name) + len(cookie.value) * 2 + len(cookie.path) * 6 + 60
+                if size > MAX_PACKED:
+                    break
+                kept.append((name, cookie))
+            if kept:
+                hosts.append((host, port, kept[::-1]))
+        return msgspec.json.encode(hosts[::-1]).decode()
 
     def take(self, origin: Origin, path: str, lines: list[str], wall: float) -> None:
         """Take the Set-Cookie lines of an answer from a path of an origin."""
@@ -55,6 +90,7 @@ class CookieJar:
             return ""
         for key in [key for key, each in cookies.items() if each.expires and each.expires <= wall]:
             del cookies[key]
+            self.is_changed = True
         matching = [
             (name, each)
             for (name, _), each in cookies.items()
@@ -93,10 +129,11 @@ class CookieJar:
         before = cookies.get(key)
         if before is not None and before.is_secure and scheme != "https":
             return  # a server without TLS must not replace what was set with it
-        cookies.pop(key, None)
+        self.is_changed |= cookies.pop(key, None) is not None
         expires = _expires(attributes, wall)
         if expires is not None and expires <= wall:
             return
+        self.is_changed = True
         cookies[key] = _Cookie(value, own_path, is_secure, expires)
         if len(cookies) > MAX_COOKIES:
             del cookies[next(iter(cookies))]

@@ -166,8 +166,8 @@ class CurlFetcher:
         if len(self._busy) >= self._max_connections:
             raise RuntimeError(f"more than {self._max_connections} requests in flight")
         headers = request.headers
-        if self._has_own_headers:
-            headers = self._with_own(headers, request.url, origin)
+        if self._has_own_headers or request.cookies is not None:
+            headers = self._with_own(request, origin)
         transfer = (
             self._idle.pop()
             if self._idle
@@ -178,7 +178,7 @@ class CurlFetcher:
                 self._leaves,
                 self._memory,
                 self._to_pause.append,
-                None if self._cookies is None else self._keep_cookies,
+                self._keep_cookies,
             )
         )
         server, now = (host, port), time.monotonic()
@@ -288,20 +288,27 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _with_own(self, headers: Headers, url: str, origin: Origin) -> Headers:
-        """Add what belongs to an origin alone: credentials and cookies."""
+    def _with_own(self, request: Request, origin: Origin) -> Headers:
+        """Return its headers and what belongs to an origin alone: credentials and cookies."""
         own = dict(self._credentials.of(origin))
-        if self._cookies is not None:
-            kept = self._cookies.header(origin, path_of(url), time.time())
-            both = [text for text in (own.get("Cookie"), kept) if text]
-            if both:
-                own["Cookie"] = "; ".join(both)
+        jar = self._cookies if request.cookies is None else request.cookies
+        if jar is None:
+            return (*request.headers, *own.items())
+        headers = [pair for pair in request.headers if pair[0].lower() != "cookie"]
+        cookies = [value for name, value in request.headers if name.lower() == "cookie"]
+        cookies.append(own.pop("Cookie", ""))
+        cookies.append(jar.header(origin, path_of(request.url), time.time()))
+        if any(cookies):
+            own["Cookie"] = "; ".join(filter(None, cookies))
         return (*headers, *own.items())
 
     def _keep_cookies(self, request: Request, head: bytes) -> None:
+        jar = self._cookies if request.cookies is None else request.cookies
+        if jar is None:
+            return
         origin, lines = split_origin(request.url), set_cookie_lines(head)
-        if lines and origin is not None and self._cookies is not None:
-            self._cookies.take(origin, path_of(request.url), lines, time.time())
+        if lines and origin is not None:
+            jar.take(origin, path_of(request.url), lines, time.time())
 
     def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
     from mannerly.crawler.payload import Payload
 
+    from .form import Form
     from .request import PageRequest
 
 
@@ -114,6 +115,11 @@ class Page:
         return {} if self._carried is None else self._carried.data
 
     @property
+    def session(self) -> str:
+        """The name of the cookies that the page was asked for with; empty without."""
+        return "" if self._carried is None else self._carried.session
+
+    @property
     def items(self) -> list[dict[str, Any]]:
         """The items that the extract function or a handler has made of this page."""
         return [msgspec.json.decode(item) for item in self._items]
@@ -132,10 +138,30 @@ class Page:
         href: object = link
         if not isinstance(link, str):
             href = link.attrs.get("href") or link.attrs.get("src")
-        url = canonical(href, self.url) if isinstance(href, str) else None
+        url = canonical(href, self.base_url) if isinstance(href, str) else None
         if url is None:
             raise ValueError(f"{self.url} has a link that leads to no URL: {str(href)[:200]!r}")
         return PageRequest(url, **parts)
+
+    def form(self, selector: str = "form") -> Form:
+        """Return the first form that matches a CSS selector, to be sent with `submit`.
+
+            yield page.form("#login").submit({"user": "me", "password": "env:SHOP_PASSWORD"})
+
+        Raises:
+            ValueError: there is no such form, or it leads to no URL; the message names the page.
+        """
+        from .form import Form
+
+        return Form(self, selector)
+
+    @property
+    def base_url(self) -> str:
+        """The URL that relative links of this page are relative to: its own, or its `<base>`."""
+        if b"<base" not in self.body.lower():
+            return self.url
+        base = self.select_one("base[href]")
+        return (base is not None and canonical(str(base.attrs["href"]), self.url)) or self.url
 
     @property
     def latency_s(self) -> float:

@@ -46,11 +46,13 @@ class PageRequest:
         headers: of this request alone.
         body: bytes or text to send; or
         json: a value to send as JSON; or
-        form: the fields of a form.
+        form: the fields of a form, as a dict or as pairs.
         secrets: fields of the form, or headers if there is none, whose value is `env:NAME` or
             `file:PATH`: what that names is read when the request is sent, and never stored.
         label: what the page is: the function finds it as `page.label`.
         data: a value of JSON up to 64 kB, which comes back as `page.data`.
+        session: name of the cookies that are sent with it and kept of its answer; a redirect
+            has the same ones. Without a name there are none but those of `--cookies`.
         idempotent: it may be sent again when its answer is lost, as a GET may.
         priority: of requests to one host those with a larger number go first: one step is as much
             as one link less between a seed and its page. From -1000 to 1000.
@@ -70,10 +72,11 @@ class PageRequest:
         headers: Mapping[str, str] | None = None,
         body: bytes | str = b"",
         json: Any = None,
-        form: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
         secrets: Mapping[str, str] | None = None,
         label: str = "",
         data: Any = None,
+        session: str = "",
         idempotent: bool = False,
         priority: int = 0,
         dont_filter: bool = False,
@@ -98,6 +101,7 @@ class PageRequest:
             secrets=tuple((secrets or {}).items()),
             label=label,
             data=data,
+            session=session,
             is_idempotent=idempotent,
         )
 

@@ -5,6 +5,7 @@
     warm       a page is asked for until its cache has it
     links      the links of pages are kept
     archive    answers are kept
+    sessions   requests of the user's code have cookies by the name of a session
     extract    the user's function makes items of pages
 
 They are made here by the settings of a crawl, in the order in which they are called.
@@ -54,6 +55,8 @@ def plugins_for(
         plugins.append(archive)
     if extract is not None:
         from .extract import Extract
+        from .sessions import Sessions
 
+        plugins.append(Sessions(store))
         plugins.append(Extract(extract, store, emit))
     return Plugins(plugins)

@@ -75,6 +75,10 @@ class Pending:
         """Add the links of a page, packed."""
         self.batch.elements[entry.seq] = elements
 
+    def keep_session(self, name: str, cookies: str) -> None:
+        """Add the cookies of a session, packed; none: it is forgotten."""
+        self.batch.sessions[name] = cookies
+
     def keep_earlier(self, entry: Entry) -> None:
         """Let a page that has not changed keep what its last record has."""
         self.batch.unchanged.add(entry.seq)

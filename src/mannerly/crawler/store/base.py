@@ -173,6 +173,7 @@ class Batch:
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
+    sessions: dict[str, str] = field(default_factory=dict)  # cookies, by name; empty: none any more
 
     def __bool__(self) -> bool:
         # Written out: this is asked several times in every turn of the loop.
@@ -183,6 +184,7 @@ class Batch:
             or self.dropped
             or self.hosts
             or self.robots
+            or self.sessions
             or self.retries
             or self.listed
             or self.applied
@@ -322,6 +324,9 @@ class ShardQueries(Records, Protocol):
 
     def payload(self, seq: int) -> Payload | None:
         """Return what an entry carries; None: nothing."""
+
+    def sessions(self) -> dict[str, str]:
+        """Return the cookies of all sessions, by name."""
 
     def labelled(self, urls: Sequence[str]) -> set[str]:
         """Return those URLs of this shard for which there is a request with a label."""

@@ -243,3 +243,17 @@ class PayloadContract(Opening):
         assert left == set()
         assert sorted(entry.seq for entry in back) == [sent.seq, dropped.seq]
         assert set(crawl.claim(0, OPTIONS).unanswered) == set()
+
+    def test_cookies_of_sessions_are_kept_by_name(self, location: str) -> None:
+        """The latest of each name, until it is forgotten; also for the next owner of the shard."""
+        crawl = self.create(location)
+        store = crawl.claim(0, OPTIONS)
+        store.commit(Batch(sessions={"a": "[1]", "b b": '["ä"]', "c": "[]"}))
+        store.commit(Batch(sessions={"a": "[2]", "c": "", "never kept": ""}))
+        store.commit(Batch(found=[candidate()]))
+        here = store.sessions()
+        store.close()
+
+        then = crawl.claim(0, OPTIONS).sessions()
+
+        assert here == then == {"a": "[2]", "b b": '["ä"]'}

@@ -61,6 +61,7 @@ _ARRIVE = insert("arrivals", "seq", "url", "host", "priority")
 _HOST_COUNTS = "UPDATE hosts SET ready = ready + ?, given_up = given_up + ? WHERE id = ?"
 _HOST = update("hosts", *HOST, where="id", more="ready = ready + ?, given_up = given_up + ?")
 _ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
+_SESSION = insert("sessions", "name", "cookies", verb="INSERT OR REPLACE")
 _TRAFFIC = """
     INSERT INTO traffic (interval, requests, refused) VALUES (?, ?, ?) ON CONFLICT DO UPDATE
     SET requests = requests + excluded.requests, refused = refused + excluded.refused
@@ -428,12 +429,20 @@ class Change:
     def _keep(self, batch: Batch) -> None:
         self._records = batch.hosts
         self.database.executemany(_ROBOTS, batch.robots.values())
+        if batch.sessions:
+            self._keep_sessions(batch.sessions)
         traffic = [(interval, *counts) for interval, counts in batch.traffic.items()]
         self.database.executemany(_TRAFFIC, traffic)
         self.totals["applied"] = max(self.totals["applied"], batch.applied)
         self._keep_lists(batch)
         for order in batch.retries:
             keep_order(self, order)
+
+    def _keep_sessions(self, sessions: dict[str, str]) -> None:
+        kept = [pair for pair in sessions.items() if pair[1]]
+        gone = [(name,) for name, cookies in sessions.items() if not cookies]
+        self.database.executemany(_SESSION, kept)
+        self.database.executemany("DELETE FROM sessions WHERE name = ?", gone)
 
     def _keep_lists(self, batch: Batch) -> None:
         """Keep what sitemaps say about pages, and how often that was right."""

@@ -80,6 +80,7 @@ _TABLES = {
     "kept": _Table(("seq",), ("segment", "start", "length"), tuple[int, int, int]),
     "items": _Table(("seq",), ("count", "items", "error"), tuple[int, bytes, str | None]),
     "payloads": _Table(("seq",), ("takes_place", "payload"), tuple[bool, bytes]),
+    "sessions": _Table(("name",), ("name", "cookies"), tuple[str, str]),
 }
 _MENDED = ("hosts", "pages", "skipped")  # tables whose records a reader mends, too
 _HOSTED = ("queue", "waiting", "given_up", "pages")  # tables in which a host is a number

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 LOCK = "lock"
-FORMAT = 9
+FORMAT = 10
 CONVERTIBLE = (1, 6)  # those of release 0.1 and of revision 1971ab0: see `migration`
 
 _OURS = re.compile(

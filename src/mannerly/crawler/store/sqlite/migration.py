@@ -5,7 +5,7 @@
                 pages are counted as fetched, and URLs that were given up as skipped
     format 6    revision 1971ab0: shards have version 7. Pages with a status of 500 or more, or a
                 refusal, are counted as fetched; hosts do not say what they do (`HostRecord.doing`)
-    format 9    the present one
+    format 10   the present one
 
 Other formats were never released: `manifest` refuses them.
 
@@ -156,7 +156,7 @@ _SHARD_2_TO_7 = """
         FROM pages WHERE kind > 0
     ) AS of_lists;
 """
-_SHARD_7_TO_10 = f"""
+_SHARD_7_TO_11 = f"""
     DROP INDEX IF EXISTS failed_pages;
     CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
@@ -164,6 +164,7 @@ _SHARD_7_TO_10 = f"""
     CREATE TABLE payloads (
         seq INTEGER PRIMARY KEY, takes_place INTEGER NOT NULL, payload BLOB NOT NULL
     );
+    CREATE TABLE sessions (name TEXT PRIMARY KEY NOT NULL, cookies TEXT NOT NULL) WITHOUT ROWID;
     UPDATE totals SET (fetched, failed) = (
         SELECT totals.fetched + totals.failed - count(*), count(*)
         FROM pages WHERE kind = 0 AND {MAY_HAVE_FAILED} AND {FAILED}
@@ -182,7 +183,7 @@ _INBOX_2_TO_3 = """
 """
 _SCRIPTS = {
     ("shard", 2): (_SHARD_2_TO_7, 7),
-    ("shard", 7): (_SHARD_7_TO_10, 10),
+    ("shard", 7): (_SHARD_7_TO_11, 11),
     ("inbox", 2): (_INBOX_2_TO_3, 3),
 }  # by the kind of a file and its version; with the version that it has then
 _WITHOUT_KINDS = 2  # the version in which links have no kind

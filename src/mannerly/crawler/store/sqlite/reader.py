@@ -412,6 +412,11 @@ class SqliteReader(ShardReader):
         except ValueError as error:
             raise self._database.damaged(f"the payload of entry {seq} ({error})") from None
 
+    def sessions(self) -> dict[str, str]:
+        """Return the cookies of all sessions, by name."""
+        rows = self._rows("SELECT name, cookies FROM sessions")
+        return dict(self._checked(rows, list[tuple[str, str]]))
+
     def labelled(self, urls: Sequence[str]) -> set[str]:
         """Return those URLs for which there is a request with a label."""
         return self._recent_labels().intersection(urls) | self._labelled_before(urls)

@@ -62,7 +62,7 @@ FAILED = f"""
 SHARD = FileKind(
     "shard",
     0x6D6E7368,  # "mnsh"
-    10,
+    11,
     f"""
     CREATE TABLE owner (
         shard INTEGER NOT NULL, shards INTEGER NOT NULL, is_open INTEGER NOT NULL DEFAULT 0
@@ -202,6 +202,7 @@ SHARD = FileKind(
     CREATE TABLE payloads (
         seq INTEGER PRIMARY KEY, takes_place INTEGER NOT NULL, payload BLOB NOT NULL
     );
+    CREATE TABLE sessions (name TEXT PRIMARY KEY NOT NULL, cookies TEXT NOT NULL) WITHOUT ROWID;
     """,
 )
 

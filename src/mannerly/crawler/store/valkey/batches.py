@@ -69,6 +69,7 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
         "links": links,
         "records": flat((each.host, pack_host(each, ahead_s, clock_s)) for each in batch.hosts),
         "robots": flat((name, pack_robots(each, ahead_s)) for name, each in batch.robots.items()),
+        "sessions": flat(batch.sessions.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
         "sg": flat((name, str(length)) for name, length in batch.segments.items()),
         "round": max([round_number, *rounds]),
@@ -149,6 +150,7 @@ class Sent:
             kept=batch.kept,
             items=batch.items,
             segments=batch.segments,
+            sessions=batch.sessions,
         )
 
 

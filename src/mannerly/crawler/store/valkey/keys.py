@@ -20,6 +20,7 @@ Keys of a shard; scripts make them from the first one:
     a        hash: queued URLs that have a record of an earlier round, by seq
     h        hash: records of hosts
     r        hash: robots.txt by origin
+    c        hash: cookies of sessions by name
     v        hash: how often the lastmod of a host's sitemap was right and wrong
     i        list: URLs that others have queued here and that the owner was not told of, or was told
              of with the answer to its last write (`owner.lua`)
@@ -45,7 +46,7 @@ CRAWLS = PREFIX + "crawls"
 OF_CRAWL = ("manifest", "meta", "orders", "cards", "arrivals")
 OF_HOSTS = ("b", "l", "h", "w", "run")
 OF_SHARD = (
-    *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "v", "i"),
+    *("s", "n", "w", "wz", "f", "fe", "g", "ge", "a", "h", "r", "c", "v", "i"),
     *("lg", "sg", "u", "ut", "m", "mb", "rm", "rb", "y", "x", "d", "p", "st"),
 )
 OF_SHARD_BEFORE = ("k", "l", "q")  # a bucket, or a priority and a host, follows

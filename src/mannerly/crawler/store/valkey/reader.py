@@ -184,6 +184,10 @@ class ValkeyReader(ShardReader):
         """Return the robots.txt kept for an origin."""
         return self._robots(self._server.ask("HGET", self._base + "r", origin))
 
+    def sessions(self) -> dict[str, str]:
+        """Return the cookies of all sessions, by name."""
+        return {name.decode(): cookies.decode() for name, cookies in self._hash("c")}
+
     def _robots(self, data: bytes | None) -> RobotsRecord | None:
         if data is None:
             return None

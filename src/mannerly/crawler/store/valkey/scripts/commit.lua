@@ -117,6 +117,10 @@ flush_hosts()
 local carried_again, lagging = add_links(receivers, A.limit)
 
 set_fields(P .. 'r', A.robots)
+for i = 1, #A.sessions, 2 do -- name and cookies; none: it is forgotten
+  redis.call('HDEL', P .. 'c', A.sessions[i])
+  if A.sessions[i + 1] ~= '' then redis.call('HSET', P .. 'c', A.sessions[i], A.sessions[i + 1]) end
+end
 for i = 1, #A.votes, 3 do
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' right', A.votes[i + 1])
   redis.call('HINCRBY', P .. 'v', A.votes[i] .. ' wrong', A.votes[i + 2])

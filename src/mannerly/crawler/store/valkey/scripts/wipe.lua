@@ -16,7 +16,7 @@ for i = 1, #hosts, 2 do
 end
 local buckets = tonumber(redis.call('HGET', S, 'buckets')) or 16
 for bucket = 0, buckets do keys[#keys + 1] = P .. 'k:' .. bucket end
-for _, name in ipairs({'n', 'w', 'wz', 'f', 'fe', 'g', 'ge', 'a', 'h', 'r', 'v', 'i',
+for _, name in ipairs({'n', 'w', 'wz', 'f', 'fe', 'g', 'ge', 'a', 'h', 'r', 'c', 'v', 'i',
   'lg', 'sg', 'y', 'x', 'd', 'u', 'ut', 'm', 'mb', 'rm', 'rb', 'p', 'st'}) do keys[#keys + 1] = P .. name end
 remove(keys)
 redis.call('UNLINK', S)
