@@ -122,7 +122,8 @@ def test_plain_values_of_forms_are_printed_nowhere(tmp_path: Path) -> None:
     with serving(Members()) as origin:
         (tmp_path / "shop.py").write_text(code.format(origin=origin))
         done = run("run", "shop.py", "-o", "items.jsonl", "-o", "pages:pages.csv", cwd=tmp_path)
-        tried = run("try", "shop.py", f"{origin}/login", "--label", "login", cwd=tmp_path)
+        chosen = ("--label", "login", "--data", '"ann"')
+        tried = run("try", "shop.py", f"{origin}/login", *chosen, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert f"POST {origin}/go label=account" in tried.stdout

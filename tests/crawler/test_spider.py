@@ -107,18 +107,43 @@ def test_run_yields_every_item_once(origin: str, tmp_path: Path) -> None:
     assert sorted(map(json.loads, kept.read_text().splitlines()), key=str) == sorted(found, key=str)
 
 
-def test_loop_that_was_left_goes_on(origin: str, tmp_path: Path) -> None:
-    """The page in hand comes again as a whole, any other does not."""
-    shop, before = spider_of(origin), []
-    for item in shop.run(data_dir=tmp_path / "crawl"):
-        before.append(item)
-        if len(before) == 5:  # the first item of a page
+@pytest.mark.parametrize("taken", [2, 5])
+def test_loop_that_was_left_goes_on(origin: str, tmp_path: Path, taken: int) -> None:
+    """However often, in the middle of a page, too: what was acknowledged never comes again."""
+    shop, done, in_hand = spider_of(origin), list[dict[str, Any]](), None
+    for _ in range(3 * PRODUCTS):
+        before = len(done)
+        for item in shop.run(data_dir=tmp_path / "crawl"):
+            if in_hand is not None:
+                assert item == in_hand
+                in_hand = None
+            if len(done) == before + taken:
+                in_hand = item
+                break
+            done.append(item)
+        else:
             break
 
-    after = list(shop.run(data_dir=tmp_path / "crawl"))
+    assert in_hand is None
+    assert products(done) == EACH_ONCE
+    assert Counter(each["second"] for each in done if "second" in each) == Counter(
+        f"{origin}/{n}" for n in range(PRODUCTS)
+    )
 
-    assert products(before[:4] + after) == EACH_ONCE
-    assert before[4] in after
+
+def test_loop_takes_what_a_run_without_it_has_found(origin: str, tmp_path: Path) -> None:
+    """As after `mannerly run`; once. `fresh` begins both anew, requests sent once included."""
+    shop = spider_of(origin)
+    shop.on("*/more")(lambda page: page.follow("/7", method="POST", label="none"))
+    with mannerly.Crawl(origin, data_dir=tmp_path / "crawl", extract=shop, **FAST) as crawl:
+        crawl.run()
+    found, again = (list(shop.run(data_dir=tmp_path / "crawl")) for _ in range(2))
+
+    anew = list(shop.run(data_dir=tmp_path / "crawl", fresh=True))
+
+    assert products(found) == EACH_ONCE
+    assert again == []
+    assert products(anew) == EACH_ONCE
 
 
 def test_run_in_an_event_loop(origin: str) -> None:
@@ -217,6 +242,29 @@ def test_spider_of_a_script_runs_in_helpers(origin: str, tmp_path: Path) -> None
     own, found = json.loads(done.stdout)
     assert sorted(each["name"] for each in found) == ["0", "1", "2"]
     assert own not in {each["pid"] for each in found}
+
+
+KILLED = """
+if __name__ == "__main__":
+    import os
+    with open(sys.argv[3], "a", buffering=1) as file:
+        for number, item in enumerate(shop.run(sys.argv[1], data_dir=sys.argv[2])):
+            if number == 1:
+                os.kill(os.getpid(), 9)
+            print(item["name"], file=file)
+"""
+
+
+@pytest.mark.processes
+def test_loop_that_was_killed_goes_on(origin: str, tmp_path: Path) -> None:
+    """What was acknowledged when the program was killed does not come again."""
+    script, names = tmp_path / "shop.py", tmp_path / "names"
+    script.write_text(SCRIPT.replace("0.005", "0.02") + KILLED)
+
+    ends = [python(script, origin, tmp_path / "crawl", names).returncode for _ in range(4)]
+
+    assert ends == [-9, -9, 0, 0]
+    assert sorted(names.read_text().split()) == ["0", "1", "2"]
 
 
 @pytest.mark.processes

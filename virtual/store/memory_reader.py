@@ -184,10 +184,15 @@ class MemoryReader(ShardReader):
         """Return the valid length of every segment, by name."""
         return dict(self._data.segments)
 
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL."""
-        recorded = self._data.recorded
-        yield from [(recorded[seq].url, items) for seq, items in self._data.items.items()]
+    def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
+        """Yield what every page was extracted to, with its position and its URL."""
+        data = self._data
+        found = [
+            (data.positions[seq], data.recorded[seq].url, items)
+            for seq, items in data.items.items()
+            if data.positions[seq] > after
+        ]
+        yield from sorted(found)
 
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""

@@ -288,6 +288,7 @@ class Crawl(StoredCrawl):
         hear: Callable[[EventBatch], None] | None = None,
         closely: bool = False,
         pages: PageQueue | None = None,
+        patience_s: float = 0.0,
     ) -> CrawlResult:
         """Run the crawl in this thread until it ends. No signal handler is installed.
 
@@ -297,6 +298,7 @@ class Crawl(StoredCrawl):
             hear: called four times a second with the events that are worth a log line.
             closely: `hear` is told of every change of pace and every wait of a second, too.
             pages: gets every page; a page is recorded when it is acknowledged there.
+            patience_s: waits so long for another run of the same crawl to end.
 
         Raises:
             StoreInUse: the crawl is already running.
@@ -305,6 +307,8 @@ class Crawl(StoredCrawl):
         store = open_store(self.location)  # its own: the handle is used by other threads
         try:
             watched = _watched(watch, hear, closely=closely)
+            if self._member is None:
+                _hold(store, patience_s)
             return self._run(store, interrupts or self._interrupts, watch, pages, hear, watched)
         finally:
             store.close()
@@ -321,8 +325,6 @@ class Crawl(StoredCrawl):
         began = time.monotonic()
         # Before it is held, the crawl is not running: what is ordered from then on is for this run.
         last_order = max((number for number, _ in store.orders()), default=0)
-        if self._member is None:
-            _hold(store, LEAVING_S if pages is not None else 0.0)
         if self._new_seeds:
             store.order(control.AddSeeds(tuple(self._new_seeds)))
         ending, stats = self._begun(
@@ -364,9 +366,12 @@ class Crawl(StoredCrawl):
                         wipe(store.location)
             raise
 
-    def start(self) -> Self:
-        """Start the crawl in a background thread, and return at once."""
-        self._start(None)
+    def start(self, *, patience_s: float = 0.0) -> Self:
+        """Start the crawl in a background thread, and return at once.
+
+        It waits up to `patience_s` for another run of the same crawl to end.
+        """
+        self._start(None, patience_s)
         return self
 
     def wait(self, timeout_s: float | None = None) -> CrawlResult:
@@ -415,19 +420,19 @@ class Crawl(StoredCrawl):
             self._is_closed = True
             super().close()
 
-    def _start(self, pages: PageQueue | None) -> None:
+    def _start(self, pages: PageQueue | None, patience_s: float = LEAVING_S) -> None:
         if self._thread is not None:
             raise RuntimeError("a crawl runs once: make another Crawl with its data_dir to resume")
         # A daemon, so that a program that forgot its crawl can end; it is stopped by then.
         self._thread = threading.Thread(
-            target=self._in_background, args=(pages,), name="mannerly", daemon=True
+            target=self._in_background, args=(pages, patience_s), name="mannerly", daemon=True
         )
         atexit.register(self._at_exit)
         self._thread.start()
 
-    def _in_background(self, pages: PageQueue | None) -> None:
+    def _in_background(self, pages: PageQueue | None, patience_s: float) -> None:
         try:
-            self.run(pages=pages)
+            self.run(pages=pages, patience_s=patience_s)
         except BaseException as error:  # noqa: BLE001 - it is raised by `wait`
             self._error = error
         finally:

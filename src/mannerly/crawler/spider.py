@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextlib import aclosing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,8 @@ from mannerly.crawler.page.handlers import Handlers
 from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.crawler.web.words import many
 
-from .crawl import Crawl
+from .crawl import LEAVING_S, Crawl
+from .item_feed import ItemFeed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.extract import Extract
 
     from .crawl import CrawlResult
+    from .item_feed import NextItem
+
+POLL_S = 0.1  # between two questions for items that were committed meanwhile
 
 
 class Spider(Handlers):
@@ -96,10 +100,11 @@ class Spider(Handlers):
             for item in shop.run(data_dir="crawl-shop"):
                 print(item)
 
-        Asking for the item behind the last one of a page acknowledges that page. A loop that was
-        left continues when the program is run again with the same `data_dir`; the items of a page
-        that was not acknowledged come again. Without a `data_dir` nothing is kept. A warning
-        says on how many pages handlers failed.
+        Asking for the next item acknowledges the one before: it does not come again, whatever is
+        killed. A loop that was left continues when the program is run again with the same
+        `data_dir`, with the item that it had in hand. The crawl does not wait for a slow loop: its
+        items are in the store. Without a `data_dir` nothing is kept. A warning says on how many
+        pages handlers failed.
 
         Args:
             seeds: in place of those of the spider.
@@ -144,23 +149,29 @@ class Spider(Handlers):
         return Crawl(seeds or self.seeds, data_dir=data_dir, fresh=fresh, **mine)
 
     def _items(self, made: Crawl) -> Generator[dict[str, Any]]:
-        with made:
+        with made, closing(ItemFeed(made, Path(made.location))) as feed:
             try:
-                for page in made:
-                    yield from page.items
+                made.start(patience_s=LEAVING_S)
+                while (found := _more(made, feed)) is not None:
+                    for given in found:
+                        yield given.item
+                        feed.acknowledge(given)
             finally:
                 self._ended(made)
 
     async def _aitems(self, made: Crawl) -> AsyncGenerator[dict[str, Any]]:
         import asyncio
 
+        feed = ItemFeed(made, Path(made.location))
         try:
-            async with aclosing(aiter(made)) as pages:
-                async for page in pages:
-                    for item in page.items:
-                        yield item
+            made.start(patience_s=LEAVING_S)
+            while (found := await asyncio.to_thread(_more, made, feed)) is not None:
+                for given in found:
+                    yield given.item
+                    feed.acknowledge(given)
         finally:
             self._ended(made)
+            feed.close()
             await asyncio.to_thread(made.close)
 
     def _ended(self, made: Crawl) -> None:
@@ -168,6 +179,19 @@ class Spider(Handlers):
         if result is not None and (failed := result.stats.extracted).errors:
             words = f"handlers failed on {many(failed.errors, 'page')}, first: {failed.first_error}"
             warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+
+def _more(made: Crawl, feed: ItemFeed) -> list[NextItem] | None:
+    """Return the next items, perhaps none after a wait; None: the crawl has ended, and had all."""
+    is_over = not made.is_running
+    found = feed.more()
+    if not found:
+        if is_over:
+            made.wait()  # raises why it failed, if it did
+            return None
+        with suppress(TimeoutError):
+            made.wait(POLL_S)
+    return found
 
 
 class FoundSpider(NamedTuple):

@@ -186,7 +186,8 @@ class StoredCrawl:
         """Yield what was extracted from every page so far, with its URL."""
         with self.view() as crawl:
             for reader in crawl.readers:
-                yield from reader.items()
+                for _, url, items in reader.items():
+                    yield url, items
 
     @property
     def keeps_links(self) -> bool:

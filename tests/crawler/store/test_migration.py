@@ -347,7 +347,7 @@ def test_answers_and_items_are_in_the_fixture(tmp_path: Path) -> None:
     directory = unpacked(f"crawl-{FORMAT}", tmp_path)
     with closing(open_crawl(directory)) as crawl, crawl.read(here) as reader:
         places = [place for _, _, place in reader.kept_pages() if place is not None]
-        items = [each for _, each in reader.items()]
+        items = [each for _, _, each in reader.items()]
 
         assert reader.segments() == {PLACE.segment: PLACE.length}
     assert places == [PLACE]

@@ -78,7 +78,7 @@ def test_what_a_batch_brought_is_read_back(logs: Logs, tmp_path: Path) -> None:
     assert first[1:] == (page(one)._replace(in_sitemap=True, lastmod="2026-01-01"), place)
     assert second[1:] == (page(two, status=None, error="timeout"), None)
     assert [kept for _, kept in found.elements()] == [b"links", None]
-    assert list(found.items()) == [(two.url, PageItems([b"{}"]))]
+    assert [each[1:] for each in found.items()] == [(two.url, PageItems([b"{}"]))]
     assert list(found.skipped()) == [Skipped(three.url, "robots", 1, three.parent)]
     assert found.find(three.url) == Skipped(three.url, "robots", 1, three.parent)
     assert found.find("https://a.example/unknown") is None

@@ -45,7 +45,7 @@ class CookieJar:
     """The cookies of all hosts that were met.
 
     Attributes:
-        is_changed: a cookie was set or removed; whoever stores the jar clears this.
+        is_changed: a cookie was set or removed; cleared by what stores the jar.
     """
 
     def __init__(self, packed: str = "") -> None:

@@ -35,7 +35,7 @@ _IN_TABLES = frozenset({"table", "tbody", "thead", "tfoot", "tr"})
 _URLENCODED, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
-class Form:
+class PageForm:
     """A form of a page; `submit` makes a request of it. Get one from `page.form`.
 
     Attributes:

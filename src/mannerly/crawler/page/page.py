@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import PageRecord
     from mannerly.crawler.payload import Payload
 
-    from .form import Form
+    from .form import PageForm
     from .request import PageRequest
 
 
@@ -143,7 +143,7 @@ class Page:
             raise ValueError(f"{self.url} has a link that leads to no URL: {str(href)[:200]!r}")
         return PageRequest(url, **parts)
 
-    def form(self, selector: str = "form") -> Form:
+    def form(self, selector: str = "form") -> PageForm:
         """Return the first form that matches a CSS selector, to be sent with `submit`.
 
             yield page.form("#login").submit({"user": "me", "password": "env:SHOP_PASSWORD"})
@@ -151,9 +151,9 @@ class Page:
         Raises:
             ValueError: there is no such form, or it leads to no URL; the message names the page.
         """
-        from .form import Form
+        from .form import PageForm
 
-        return Form(self, selector)
+        return PageForm(self, selector)
 
     @property
     def base_url(self) -> str:

@@ -279,8 +279,11 @@ class Records(Protocol):
     def position_of(self, url: str) -> int | None:
         """Return the position of the record of a URL; None: it has none."""
 
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL, in the order of commits."""
+    def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
+        """Yield what every page was extracted to, with its position and its URL.
+
+        In the order of commits, past a position.
+        """
 
     def skipped(self) -> Iterator[Skipped]:
         """Yield every URL that is skipped, in the order of arrival."""

@@ -75,7 +75,9 @@ class KeptContract(Opening):
             )
         )
 
-        assert list(store.items()) == [(some.url, two), (failed.url, none)]
+        found = list(store.items())
+        assert [each[1:] for each in found] == [(some.url, two), (failed.url, none)]
+        assert list(store.items(after=found[0][0])) == found[1:]
 
     def test_a_page_that_is_kept_again_has_its_latest_answer(self, location: str) -> None:
         """The same batch may also be offered twice."""

@@ -236,12 +236,12 @@ class LogReader(RecordReader):
         url = self._urls.get(seq)
         return url is not None and url.place is not None
 
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL, in the order of records."""
-        for url in self._in_order(0, None):
+    def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
+        """Yield what every page was extracted to, with its position and its URL."""
+        for url in self._in_order(after, None):
             frame = None if url.items_at is None else self._frame(url.items_at)
             if isinstance(frame, RecordedFrame) and frame.items is not None:
-                yield frame.entry.url, frame.items
+                yield url.position, frame.entry.url, frame.items
 
     def traffic(self) -> Iterator[Traffic]:
         """Yield the answers and refusals of every interval that had any, in order."""

@@ -4,7 +4,9 @@
                                      directory is a crawl, without it nothing has begun
     lock                             held by the run for as long as it lasts
     control.db                       control records and worker heartbeats
+    items.given                      how far a program has taken the items of a spider
     shard-<n>.db, .lock, .parsing    a shard's state, its owner's lock, the page that it parses
+    shard-<n>.sent                   requests that are sent once, and were
     shard-<n>.done                   pages that the program which reads the crawl is done with
     shard-<n>.damaged, .damaged.db   what a repair could not read
     shard-<n>-<m>.warc.gz            its m-th segment: answers as they were received
@@ -49,7 +51,7 @@ FORMAT = 10
 CONVERTIBLE = (1, 6)  # those of release 0.1 and of revision 1971ab0: see `migration`
 
 _OURS = re.compile(
-    r"crawl\.json(\.new)?|lock|shard-[0-9]+\.(lock|damaged|(parsing|done)(\.new)?)"
+    r"crawl\.json(\.new)?|lock|items\.given|shard-[0-9]+\.(lock|damaged|(parsing|done|sent)(\.new)?)"
     r"|shard-[0-9]+-[0-9]+\.(warc\.gz|lost)"
     r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )

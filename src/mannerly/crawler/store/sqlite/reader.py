@@ -309,11 +309,11 @@ class SqliteReader(ShardReader):
         rows = self._rows("SELECT name, length FROM segments ORDER BY number")
         return dict(self._checked(rows, list[tuple[str, int]]))
 
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL."""
-        for _, url, items, error in self._slices(_ITEMS, 0):
+    def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
+        """Yield what every page was extracted to, with its position and its URL."""
+        for position, url, items, error in self._slices(_ITEMS, after):
             lines = items.split(b"\n") if items else []
-            yield url, self._checked((lines, error), PageItems)
+            yield position, url, self._checked((lines, error), PageItems)
 
     def _last_position(self) -> int:
         row = self._row("SELECT next_position FROM totals")

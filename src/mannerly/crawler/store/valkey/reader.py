@@ -218,9 +218,9 @@ class ValkeyReader(ShardReader):
         """Return the position of the record of a URL; None: it has none."""
         return self.records().position_of(url)
 
-    def items(self) -> Iterator[tuple[str, PageItems]]:
-        """Yield what every page was extracted to, with its URL."""
-        yield from self.records().items()
+    def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
+        """Yield what every page was extracted to, with its position and its URL."""
+        yield from self.records().items(after=after)
 
     def segments(self) -> dict[str, int]:
         """Return the valid length of every segment, by name, in the order of their beginning."""
