@@ -37,7 +37,7 @@ PAYLOADS = (
         "take a refused POST for an unanswered one",
         "P2",
         _ONCE,
-        "                self._store.note_refused(item.seq)\n",
+        "                self._store.note_sent(item.seq, is_refused=True)\n",
         "                pass\n",
         (f"{_TESTS}::test_a_post_that_was_refused_is_sent_again",),
     ),

@@ -291,22 +291,17 @@ class MemoryStore(MemoryReader, ShardStore):
         """Note that this page is about to be parsed; 0: none is any more."""
         self._data.parsing = seq
 
-    def applied(self) -> int:
-        """Return the number of the last control record that this shard has acted on."""
-        return self._data.applied
-
     @property
     def has_payloads(self) -> bool:  # type: ignore[override]
         """Return whether an entry has or had a payload."""
         return bool(self._data.payloads)
 
-    def note_sent(self, seq: int) -> None:
-        """Note that a request leaves now which is sent once."""
-        self._data.sent.add(seq)
-
-    def note_refused(self, seq: int) -> None:
-        """Note that it was refused: it may be sent again."""
-        self._data.sent.discard(seq)
+    def note_sent(self, seq: int, *, is_refused: bool = False) -> None:
+        """Note that a request leaves now which is sent once, or was refused."""
+        if is_refused:
+            self._data.sent.discard(seq)
+        else:
+            self._data.sent.add(seq)
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""

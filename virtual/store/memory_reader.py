@@ -136,6 +136,7 @@ class MemoryReader(ShardReader):
             rechecks=len(data.recorded.keys() & data.queued.keys())
             + len(data.recorded.keys() & data.waiting.keys()),
             round=data.round,
+            applied=data.applied,
         )
 
     def stored(

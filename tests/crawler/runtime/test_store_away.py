@@ -150,7 +150,7 @@ def test_a_note_that_fails_inside_the_fetcher_is_treated_as_a_failed_commit() ->
     for engine, failure in zip(engines, failures, strict=True):
         (shard,) = engine.shards.all
         told = iter([failure])
-        shard.take_failure = lambda told=told: next(told, None)
+        shard.sent_once.take_failure = lambda told=told: next(told, None)
 
     away, full, broken = engines
     away.turn()

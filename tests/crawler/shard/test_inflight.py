@@ -33,7 +33,7 @@ class Known:
 
     def __init__(self) -> None:
         self.hosts = Hosts()
-        self.flights = Flights(SHARD, self.hosts)
+        self.flights = Flights(SHARD, self.hosts, 8)
 
     def host(self, name: str = "a.example") -> Host:
         host = self.hosts.meet(name)

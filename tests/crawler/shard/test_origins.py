@@ -116,7 +116,7 @@ def test_rules_that_are_not_committed_yet_are_loaded_from_the_batch() -> None:
     world = ShardWorld(f"{A}/private", f"{A}/2")
     (request,) = world.start()
     world.answer(request, 200, PRIVATE)
-    world.shard.gate.forget(A)
+    world.shard.origins.gate.forget(A)
     world.wait(1.0)
 
     assert world.store.robots(A) is None
@@ -161,7 +161,7 @@ def test_a_redirect_takes_a_slot_of_the_other_host_and_teaches_both() -> None:
     assert (request.url, in_between, hop.url) == (f"{A}/robots.txt", [], f"{B}/robots.txt")
     assert sorted(pages) == [f"{A}/", f"{B}/"]
     assert [record.body for record in map(world.store.robots, (A, B)) if record] == [PRIVATE] * 2
-    assert world.shard.gate.fetching == frozenset()
+    assert world.shard.origins.gate.fetching == frozenset()
 
 
 @pytest.mark.parametrize("second", [LocalError.STALE_CONNECTION, 302])

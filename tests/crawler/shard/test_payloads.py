@@ -350,8 +350,8 @@ def test_a_post_that_cannot_be_noted_waits_a_moment(monkeypatch: pytest.MonkeyPa
     made.wait(1)
 
     assert not has_left
-    assert made.shard.take_failure() is full
-    assert made.shard.take_failure() is None
+    assert made.shard.sent_once.take_failure() is full
+    assert made.shard.sent_once.take_failure() is None
     assert at_once == []
     assert due(made).url == SITE + "api"
 
@@ -364,14 +364,15 @@ def test_a_post_that_was_refused_stays_in_the_queue_although_that_cannot_be_note
     asked = due(made)
     full = StoreFull("the disk is full")
 
-    def note_refused(_seq: int) -> None:
-        raise full
+    def note_sent(_seq: int, *, is_refused: bool = False) -> None:
+        if is_refused:
+            raise full
 
-    monkeypatch.setattr(made.store, "note_refused", note_refused)
+    monkeypatch.setattr(made.store, "note_sent", note_sent)
     made.answer(asked, 429, retry_after="30")
     made.wait(600)
 
-    assert made.shard.take_failure() is full
+    assert made.shard.sent_once.take_failure() is full
     assert due(made).url == SITE + "api"
 
 

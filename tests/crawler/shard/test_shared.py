@@ -67,8 +67,8 @@ class Crawls:
         world.shard.tick(read)
         assert world.leases is not None
         world.leases.tick(read)
-        assert world.shard.shared is not None
-        world.shard.shared.check()
+        assert world.shard.contacts.shared is not None
+        world.shard.contacts.shared.check()
 
     def counts(self) -> dict[str, int]:
         return {name: sum(by == name for _, by in self.log) for name in self.worlds}
@@ -127,9 +127,9 @@ def test_the_one_that_waits_says_for_whom() -> None:
     assert crawls.counts()["y"] == 0
     assert waiting.shard.frontier.snapshot(5.0).waiting == {Reason.SHARED: 1}
     host = waiting.shard.hosts.get("a.example")
-    assert waiting.shard.shared is not None
+    assert waiting.shard.contacts.shared is not None
     assert host is not None
-    assert waiting.shard.shared.holder_of(host) == "crawl-x"
+    assert waiting.shard.contacts.shared.holder_of(host) == "crawl-x"
 
 
 def test_a_retry_after_is_kept_by_whoever_comes_next() -> None:

@@ -69,7 +69,7 @@ def test_a_host_whose_pages_can_be_fetched_is_not_given_up_for_its_robots() -> N
     world = ShardWorld(PAGE, settings=brisk(robots_unreachable="allow"))
 
     for _ in range(TRIES + 1):
-        world.shard.gate.forget("https://a.example")
+        world.shard.origins.gate.forget("https://a.example")
         world.shard.origins.press(["a.example"], world.now)
         for request in world.start():
             is_robots = request.url.endswith("/robots.txt")

@@ -257,7 +257,7 @@ def test_everything_in_a_fixture_is_read_as_it_was_written(tmp_path: Path, numbe
             assert store.counts().waiting == 1
             assert dict(store.suspects) == {queued.seq: 1}
             assert list(store.outgoing()) == LINKS
-            assert store.applied() == 1
+            assert store.counts().applied == 1
             assert store.has_payloads == (number == FORMAT)
             if number == FORMAT:
                 assert store.labelled([REQUEST.url]) == {REQUEST.url}

@@ -72,13 +72,14 @@ class Flights:
     """Counts the requests of one shard by how far they have come."""
 
     __slots__ = (
-        *("_hosts", "_number", "_unsettled", "_with_pages"),
+        *("_hosts", "_number", "_robots_limit", "_unsettled", "_with_pages"),
         *("delivered", "pending", "reading", "settled"),
     )
 
-    def __init__(self, shard: int, hosts: Hosts) -> None:
+    def __init__(self, shard: int, hosts: Hosts, robots_limit: int) -> None:
         self._number = shard
         self._hosts = hosts
+        self._robots_limit = robots_limit
         self.pending = 0  # requests that a crash now would cost
         self.reading = 0  # of these, pages that are being parsed in other processes
         self.delivered = 0  # pages with the program that iterates over the crawl
@@ -111,6 +112,11 @@ class Flights:
     def robots(self) -> int:
         """Requests for a robots.txt that were not answered."""
         return self._unsettled[_ROBOTS]
+
+    @property
+    def robots_room(self) -> int:
+        """Requests for a robots.txt that may be started beside those."""
+        return self._robots_limit - self._unsettled[_ROBOTS]
 
     # ------------------------------------------------------------------ from stage to stage
 

@@ -448,7 +448,7 @@ class Engine:
     def _raise_failures(self) -> None:
         """Raise why a request could not be noted, which is known since the fetcher asked for it."""
         for shard in list(self._shards):
-            failure = shard.take_failure()
+            failure = shard.sent_once.take_failure()
             if isinstance(failure, LeaseLost):
                 self._lose(shard.number, failure)
             elif failure is not None:

@@ -68,7 +68,7 @@ class Orders:
     def apply(self, number: int, order: Control, now: Now) -> None:
         """Act on a control record."""
         pending = self._pending
-        is_new = number > max(self._store.applied(), pending.batch.applied)
+        is_new = number > max(self._store.counts().applied, pending.batch.applied)
         if is_new:
             pending.take_order(number)
         self._plugins.ordered(order, is_new=is_new)

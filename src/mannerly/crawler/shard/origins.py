@@ -150,7 +150,7 @@ class Origins:
     ) -> None:
         self._contacts = contacts
         self._hosts, self._frontier = contacts.hosts, contacts.frontier
-        self._files, self._gate = files, files.gate
+        self._files, self.gate = files, files.gate
         self._given_up = given_up
         self._routes = routes
         self._lists = lists  # None: sitemaps that a robots.txt names are not taken
@@ -167,7 +167,7 @@ class Origins:
     def provide(self, need: Need, now: Now) -> None:
         """Bring a host's record and an origin's rules into memory, or ask for the rules."""
         name, origin = need
-        robots, frontier = self._gate, self._frontier
+        robots, frontier = self.gate, self._frontier
         host = self._given_up.recall(name, now)
         if robots.needs(origin, now.mono):
             # Rules that expired in memory are not loaded again: a record from a wall clock that was
@@ -188,10 +188,10 @@ class Origins:
             # This answer is that origin's own robots.txt, too: its queued request is not needed.
             own = request_for(origin)
             if self._frontier.unrequest(own):
-                self._gate.withdrawn(own)
+                self.gate.withdrawn(own)
                 self._frontier.wake(self._hosts.get(own.host), now=now.mono)
         stored = self._files.stored(*request.origins)
-        follows = self._gate.answered(request, answer, stored, now)
+        follows = self.gate.answered(request, answer, stored, now)
         if isinstance(follows, RobotsRequest):
             self.follow(follows, now)
             return
@@ -213,21 +213,21 @@ class Origins:
     def found_elsewhere(self, record: RobotsRecord, now: Now) -> None:
         """Take over a robots.txt that another shard has fetched for an origin of this one."""
         self.foreign.answered(record.origin)
-        if record.origin in self._gate.fetching:
-            self._gate.withdrawn(request_for(record.origin))
-            self._learn([self._gate.load(record, now)], now)
+        if record.origin in self.gate.fetching:
+            self.gate.withdrawn(request_for(record.origin))
+            self._learn([self.gate.load(record, now)], now)
 
     def give_up_overdue(self, now: Now) -> None:
         """Learn that no other shard has answered: the file is unreachable for the moment."""
         for request in self.foreign.take_overdue(now):
-            if request.origin in self._gate.fetching:
+            if request.origin in self.gate.fetching:
                 asked = Request(request.url, "", 0.0)
                 self.answered(request, Fetched(asked, error=ErrorKind.TIMEOUT), now)
 
     def give_up(self, request: RobotsRequest, now: Now) -> None:
         """A request cannot be sent: its origin's pages must not wait for it."""
         stored = self._files.stored(*request.origins)
-        self._learn(self._gate.give_up(request, stored, now), now)
+        self._learn(self.gate.give_up(request, stored, now), now)
 
     def _learn(self, result: list[Learned], now: Now) -> None:
         """Keep rules, obey them, and let the pages go that waited for them."""
@@ -262,13 +262,13 @@ class Origins:
             silence = host.silence
             if silence is None or host.is_paused:
                 continue
-            if self._gate.has_rules(silence.origin):
+            if self.gate.has_rules(silence.origin):
                 self._hosts.answered(host)  # an older copy, or none is needed: its pages answer
             elif silence.tries >= TRIES:
                 self._hosts.answered(host)
                 self._given_up.give_up(host.name, silence.cause, now)
             else:
-                self._gate.expire(silence.origin, now.mono)
+                self.gate.expire(silence.origin, now.mono)
                 self._frontier.wake(host, now=now.mono)
 
 

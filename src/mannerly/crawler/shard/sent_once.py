@@ -73,7 +73,7 @@ class SentOnce:
         self._sent.discard(item.seq)
         if was_refused(answer.status, answer.headers):
             try:
-                self._store.note_refused(item.seq)
+                self._store.note_sent(item.seq, is_refused=True)
             except StoreError as error:  # the next owner would take it for unanswered
                 self._failure = error
             return follows

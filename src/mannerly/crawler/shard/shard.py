@@ -110,8 +110,8 @@ class Shard:
         self._settings = settings
         self._plugins = plugins = plugins or Plugins()
         self.pending = pending = Pending(number, sharding.shard_of, plugins)
-        self.gate = gate = gate_for(settings, sharding, number)
-        self._contacts = contacts = Contacts(
+        gate = gate_for(settings, sharding, number)
+        self.contacts = contacts = Contacts(
             store,
             number,
             sharding,
@@ -124,9 +124,9 @@ class Shard:
             leases=leases,
         )
         self.frontier, self.politeness = contacts.frontier, contacts.politeness
-        self.hosts, self.records, self.shared = contacts.hosts, contacts.records, contacts.shared
-        self.flights = Flights(number, self.hosts)
-        self._robots_limit = sharding.share(settings.robots_limit, number)
+        self.hosts = contacts.hosts
+        robots_limit = sharding.share(settings.robots_limit, number)
+        self.flights = Flights(number, self.hosts, robots_limit)
         self.routes = routes = Routes(number, sharding, rules, self.hosts, pending, emit)
         quota = SitemapQuota(self.hosts, settings.max_sitemaps)
         self._lists = lists = Lists(self.hosts, quota, routes, self.flights, pending, emit)
@@ -150,8 +150,7 @@ class Shard:
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
         self._request = RequestMaker(settings, self.flights, plugins, store)
-        self._sent_once = SentOnce(store)
-        self.take_failure = self._sent_once.take_failure
+        self.sent_once = SentOnce(store)
         self._samples = HostSamples(number, contacts) if watched is not Watched.NO else None
         self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
@@ -173,7 +172,10 @@ class Shard:
         frontier, requests = self.frontier, list[Request]()
         for _ in range(PASSES):
             taken = frontier.take(
-                now.mono, self.judge, room=room - len(requests), robots_room=self._robots_room
+                now.mono,
+                self.judge,
+                room=room - len(requests),
+                robots_room=self.flights.robots_room,
             )
             for entry, reason in taken.dropped:
                 self.judge.replaced.discard(entry.seq)
@@ -188,8 +190,8 @@ class Shard:
             if not taken.unknown and not taken.refills:
                 break
             needs = [each for each in taken.unknown if self.origins.is_admitted(each, now)]
-            if needs and self.shared is not None:
-                self.shared.claim([need.host for need in needs], now)
+            if needs and (shared := self.contacts.shared) is not None:
+                shared.claim([need.host for need in needs], now)
             for need in needs:
                 self.origins.provide(need, now)
             for wanted in taken.refills:
@@ -201,11 +203,7 @@ class Shard:
 
     def next_due(self, now: Now) -> Instant | None:
         """Return when to call `start_due` again; None: after the next answer, link or order."""
-        return self.frontier.next_due(now.mono, robots_room=self._robots_room)
-
-    @property
-    def _robots_room(self) -> int:
-        return self._robots_limit - self.flights.robots
+        return self.frontier.next_due(now.mono, robots_room=self.flights.robots_room)
 
     # ------------------------------------------------------------------ answers
 
@@ -213,21 +211,21 @@ class Shard:
         """Return whether a request may be sent now that a connection to its address is open."""
         if instant >= self.store.sure_until:
             return False  # another process may be the owner: this one may have been stopped
-        host, permit, shared = flight.item.host, flight.permit, self.shared
+        host, permit, shared = flight.item.host, flight.permit, self.contacts.shared
         if shared is not None and instant >= shared.sure_until:
             return False
-        may_leave = self._contacts.addresses.may_leave(host, address, permit, now=instant)
+        may_leave = self.contacts.addresses.may_leave(host, address, permit, now=instant)
         if not may_leave or not self.politeness.may_leave(permit, now=instant):
             return False
         item = flight.item
-        return not is_sent_once(item) or (isinstance(item, Entry) and self._sent_once.leaves(item))
+        return not is_sent_once(item) or (isinstance(item, Entry) and self.sent_once.leaves(item))
 
     def sent(self, flight: InFlight, instant: Instant) -> None:
         """A request has left: the gap counts from here, however long its connection took."""
         self.flights.sent(flight)
         self.politeness.sent(flight.permit, now=instant)
         host = flight.host
-        self.records.sent(host)
+        self.contacts.records.sent(host)
         assert host.budget is not None, "a host that is asked is known"
         self._emit(host.budget.sent(host.name, flight.permit, instant))
         if self._waits is not None:
@@ -250,7 +248,7 @@ class Shard:
         for after_answer in self._plugins.after_answer:
             follows = after_answer(item, answer, follows, now)
         if is_sent_once(item):
-            follows = self._sent_once.after(item, answer, follows, now)
+            follows = self.sent_once.after(item, answer, follows, now)
         frees_page = False
         if isinstance(follows, Again):
             is_failed = answer.error is not LocalError.HELD and not follows.is_visit
@@ -311,7 +309,7 @@ class Shard:
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
-        self._contacts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
+        self.contacts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
 
     def _give_back(self, flight: InFlight, reason: str, now: Now) -> None:
@@ -319,7 +317,7 @@ class Shard:
         entry, permit = flight.item, flight.permit
         assert isinstance(entry, Entry)
         self.politeness.cancel(permit, now=now.mono)
-        self._contacts.addresses.cancel(permit, now=now.mono, was_sent=False)
+        self.contacts.addresses.cancel(permit, now=now.mono, was_sent=False)
         self.flights.end(flight)
         self._drop(entry, reason)
         self.frontier.done(flight, now=now.mono)
@@ -410,7 +408,7 @@ class Shard:
         """Ask for an entry again later; return whether it is a page."""
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
-        self.records.put_back(flight.host, again.due)
+        self.contacts.records.put_back(flight.host, again.due)
         self._wake_held_back(flight.host, again.entry, now)
         return KINDS[again.entry.kind].is_page
 
@@ -447,11 +445,11 @@ class Shard:
 
     def to_commit(self, now: Now) -> Batch:
         """Return everything so far; `committed` gets the result of its commit."""
-        return self.pending.complete(self.records.changes(now))
+        return self.pending.complete(self.contacts.records.changes(now))
 
     def committed(self, committed: Committed, now: Now) -> None:
         """Go on: the batch is durable."""
-        pending, frontier, shared = self.pending, self.frontier, self.shared
+        pending, frontier, shared = self.pending, self.frontier, self.contacts.shared
         if shared is not None:
             shared.is_urgent |= pending.is_urgent
             shared.flush(now)
@@ -461,7 +459,7 @@ class Shard:
         self.flights.committed()
         frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
         self._found(committed.new, now)
-        self.records.committed()
+        self.contacts.records.committed()
         self._lists.settle()
 
     def tick(self, now: Now, received: Committed | None = None) -> None:
@@ -470,7 +468,7 @@ class Shard:
         `received`: what other shards have queued here (`ShardStore.pass_links`).
         """
         for record in self.store.reminders():
-            self.records.remind(self.given_up.recall(record.host, now), record, now)
+            self.contacts.records.remind(self.given_up.recall(record.host, now), record, now)
         if received is not None:
             if received.repeated:
                 self._emit(crawl_events.UrlsDropped(REPEATED, received.repeated))
@@ -503,7 +501,7 @@ class Shard:
     def _heard(self, event: PolitenessEvent) -> None:
         """Take an event of the politeness core. What follows from it is done later."""
         self._emit(event)
-        self._contacts.heard(event)
+        self.contacts.heard(event)
         if isinstance(event, Retired):
             self.given_up.heard(event)
 
@@ -539,13 +537,13 @@ class Shard:
     def abandon(self, now: Now) -> None:
         """Keep only what hosts have asked for: the shard has another owner, or is unsure."""
         with suppress(StoreError):
-            self.store.remember_hosts(self.records.changes(now))
+            self.store.remember_hosts(self.contacts.records.changes(now))
         self.routes.rules.hrefs.clear()  # links of its last pages are not written
 
     def release(self, now: Now) -> None:
         """Give its hosts back: this process does not work on it any more."""
-        if self.shared is not None:
-            self.shared.leave(now)
+        if (shared := self.contacts.shared) is not None:
+            shared.leave(now)
 
     def close(self) -> None:
         """Close plug-ins and store; a claim that cannot be given back ends by itself."""

@@ -52,8 +52,9 @@ counts, and `Committed.repeated` tells how many came too late. Entries without a
 nothing: a store that has none is not asked (`has_payloads`).
 
 **Requests that are sent once.** `note_sent` notes, without a commit and before its first byte
-leaves, that a request is sent which is not repeated; `note_refused` that it was refused before it
-did anything. `unanswered` are those that an earlier owner has sent: what became of them is unknown.
+leaves, that a request is sent which is not repeated, and perhaps later that it was refused before
+it did anything. `unanswered` are those that an earlier owner has sent: what became of them is
+unknown.
 
 **Elements.** The links of a page, and what else a reader may ask for, are bytes to the store
 (`Batch.elements`), committed with the record. A page of `Batch.unchanged` keeps what it has.
@@ -235,6 +236,7 @@ class Counts:
     retries: int  # orders to bring URLs back that are not finished
     rechecks: int  # queued URLs that have a record of an earlier crawl
     round: int  # 0 for the first crawl, 1 for its first recrawl
+    applied: int  # the number of the last control record that the shard has acted on
 
 
 class Extra(Enum):
@@ -321,9 +323,6 @@ class ShardQueries(Records, Protocol):
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
         """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
-
-    def redirects(self, urls: Sequence[str]) -> dict[str, str]:
-        """Return where those of these URLs redirect to whose records say that they do."""
 
     def payload(self, seq: int) -> Payload | None:
         """Return what an entry carries; None: nothing."""
@@ -448,17 +447,14 @@ class ShardChanges(Protocol):
     def parsing(self, seq: int) -> None:
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
 
-    def note_sent(self, seq: int) -> None:
-        """Note, without a commit, that a request leaves now which is sent once."""
+    def note_sent(self, seq: int, *, is_refused: bool = False) -> None:
+        """Note, without a commit, that a request leaves now which is sent once.
 
-    def note_refused(self, seq: int) -> None:
-        """Note, without a commit, that it was refused: it may be sent again."""
+        `is_refused`: that it was, before it did anything: it may be sent again.
+        """
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""
-
-    def applied(self) -> int:
-        """Return the number of the last control record that this shard has acted on."""
 
 
 class ShardStore(ShardReader, ShardChanges):

@@ -234,16 +234,16 @@ class CrawlContract(Opening):
     def test_a_control_record_is_applied_with_its_commit_and_once(self, location: str) -> None:
         """Each shard keeps how far it has come, across reopening, and never goes back."""
         store, other = self.stores(location, 2)
-        before = store.applied()
+        before = store.counts().applied
 
         store.commit(Batch(found=[candidate()], applied=3))
         store.commit(Batch(applied=2))
         store.commit(Batch(found=[candidate("/next")]))
-        applied = store.applied(), other.applied()
+        applied = store.counts().applied, other.counts().applied
         self._opened.close()
 
         assert (before, applied) == (0, (3, 0))
-        assert self.open(location).claim(0, OPTIONS).applied() == 3
+        assert self.open(location).claim(0, OPTIONS).counts().applied == 3
 
     def test_worker_cards_are_shown_until_they_are_retired(self, location: str) -> None:
         """A renewed heartbeat replaces the last one of the same worker."""

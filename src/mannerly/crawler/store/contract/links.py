@@ -118,4 +118,4 @@ class LinkContract(Opening):
                 store.commit(batch)
 
             assert store.counts() == counts()
-            assert store.applied() == 0
+            assert store.counts().applied == 0

@@ -222,7 +222,7 @@ class PayloadContract(Opening):
         sent, refused, recorded, dropped, _ = entries = enter(store, *found)
         for entry in entries[:4]:
             store.note_sent(entry.seq)
-        store.note_refused(refused.seq)
+        store.note_sent(refused.seq, is_refused=True)
         store.commit(
             Batch(pages=[(recorded, page(recorded))], dropped=[(dropped, "unanswered: timeout")])
         )

@@ -69,7 +69,7 @@ _PAGE_TABLES = """
 
 _COUNTS = """
     SELECT ready + waiting, waiting, fetched, failed, lists, skipped, given_up, outgoing, hosts,
-           (SELECT count(*) FROM retries), rechecks, round FROM totals
+           (SELECT count(*) FROM retries), rechecks, round, applied FROM totals
 """
 _WINDOW = """
     SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue

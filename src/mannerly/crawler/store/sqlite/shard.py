@@ -182,7 +182,7 @@ class SqliteStore(SqliteReader, ShardStore):
         if self._sent:
             for seq in {entry.seq for entry, _ in batch.pages + batch.dropped} & self._sent:
                 with suppress(StoreError):  # it is committed; the next claim drops the note
-                    self.note_refused(seq)
+                    self.note_sent(seq, is_refused=True)
         return self._remember(applied)
 
     def admit_waiting(self, room: int) -> list[Entry]:
@@ -231,23 +231,16 @@ class SqliteStore(SqliteReader, ShardStore):
         """Note that this page is about to be parsed; 0: none is any more."""
         self._parsed[0] = seq
 
-    def applied(self) -> int:
-        """Return the number of the last control record that this shard has acted on."""
-        row = self._row("SELECT applied FROM totals")
-        return self._checked(row[0], int) if row else 0
-
-    def note_sent(self, seq: int) -> None:
-        """Note, without a commit, that a request leaves now which is sent once."""
+    def note_sent(self, seq: int, *, is_refused: bool = False) -> None:
+        """Note, without a commit, that a request leaves now which is sent once, or was refused."""
         if self._sent_log is None:
             self._sent_log = SentLog(self._directory, self.shard, durable=self._durable)
-        self._sent_log.add(seq)
-        self._sent.add(seq)
-
-    def note_refused(self, seq: int) -> None:
-        """Note, without a commit, that it was refused: it may be sent again."""
-        self.note_sent(-seq)
-        self._sent -= {seq, -seq}
-        self.unanswered = self.unanswered - {seq}
+        self._sent_log.add(-seq if is_refused else seq)
+        if is_refused:
+            self._sent.discard(seq)
+            self.unanswered = self.unanswered - {seq}
+        else:
+            self._sent.add(seq)
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""

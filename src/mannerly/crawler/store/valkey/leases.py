@@ -299,7 +299,8 @@ class ValkeyFleet:
         """Note that there is nothing to do in shards of this process; return where that holds."""
         last = self._crawl.last_order()
         known = [self.claimed[shard] for shard in shards if shard in self.claimed]
-        return self._together([store for store in known if store.applied() >= last]).rest(last)
+        idle = [store for store in known if store.counts().applied >= last]
+        return self._together(idle).rest(last)
 
     def finished(self) -> bool:
         """Return whether every shard rests: the crawl is finished."""

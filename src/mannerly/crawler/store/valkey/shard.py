@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .writes import Answer, Writes
 
 FORESEEN = 1000  # origins whose robots.txt was looked for
-_ROUND, _APPLIED, _SEQ = 9, 10, 11  # their places among the counters
+_ROUND, _SEQ = 9, 11  # their places among the counters
 _NUMBER = 4  # characters at the beginning of an entry of a list
 _NOTHING = Committed([], 0)
 
@@ -244,10 +244,6 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if data is not None:  # it may be large, and is in memory from now on
             del self._foreseen[origin]
         return self._robots(data)
-
-    def applied(self) -> int:
-        """Return the number of the last control record that this shard has acted on."""
-        return self._writes.counters[_APPLIED]
 
     @property
     def round(self) -> int:
@@ -450,14 +446,11 @@ class ValkeyShard(ValkeyReader, ShardStore):
         """Note, without a commit, that this page is about to be parsed; 0: none is any more."""
         self._note.write(seq)
 
-    def note_sent(self, seq: int) -> None:
-        """Note, without a commit, that a request leaves now which is sent once."""
-        self._writes.run("sent", {"seq": seq, "is_refused": False})
-
-    def note_refused(self, seq: int) -> None:
-        """Note, without a commit, that it was refused: it may be sent again."""
-        self._writes.run("sent", {"seq": seq, "is_refused": True})
-        self.unanswered = self.unanswered - {seq}
+    def note_sent(self, seq: int, *, is_refused: bool = False) -> None:
+        """Note, without a commit, that a request leaves now which is sent once, or was refused."""
+        self._writes.run("sent", {"seq": seq, "is_refused": is_refused})
+        if is_refused:
+            self.unanswered = self.unanswered - {seq}
 
     def forget_robots(self, origin: str) -> None:
         """Have an origin's robots.txt fetched again."""

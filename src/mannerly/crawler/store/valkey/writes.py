@@ -146,7 +146,7 @@ class Writes:
 def counts_of(counters: list[int]) -> Counts:
     """Return the totals of a shard from its counters."""
     (queued, waiting, fetched, failed, lists, skipped, given_up) = counters[:7]
-    (retries, rechecks, round_number, _applied, _seq, hosts) = counters[7:]
+    (retries, rechecks, round_number, applied, _seq, hosts) = counters[7:]
     return Counts(
         queued=queued,
         waiting=waiting,
@@ -160,6 +160,7 @@ def counts_of(counters: list[int]) -> Counts:
         retries=retries,
         rechecks=rechecks,
         round=round_number,
+        applied=applied,
     )
 
 
