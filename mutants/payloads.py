@@ -77,7 +77,7 @@ PAYLOADS = (
         "repeat a POST in a recrawl",
         "P2",
         _SQLITE + "bring_back.py",
-        "    WHERE {REPEATABLE_PAGES} AND",
+        "    WHERE {REPEATABLE} AND",
         "    WHERE {PAGES_ONLY} AND",
         (_ON_DISK + "test_a_recrawl_repeats_what_may_be_repeated",),
     ),
@@ -86,8 +86,8 @@ PAYLOADS = (
         "P2",
         _SERVER + "returning.py",
         "        for entry, record in here:\n"
-        "            if KINDS[entry.kind].form is form and not KINDS[entry.kind].is_sent_once:\n",
-        "        for entry, record in here:\n            if KINDS[entry.kind].form is form:\n",
+        "            if KINDS[entry.kind].form in forms and not KINDS[entry.kind].is_sent_once:\n",
+        "        for entry, record in here:\n            if KINDS[entry.kind].form in forms:\n",
         (_IN_SERVER + "test_a_recrawl_repeats_what_may_be_repeated",),
     ),
     Mutant(

@@ -45,11 +45,11 @@ class Change(NamedTuple):
 KIND = Change(
     "a request kind",
     (
-        Edit(f"{CRAWLER}/kinds.py", "    FEED = 9\n", "    SUBMISSION = 8 "),
+        Edit(f"{CRAWLER}/kinds.py", "    FEED = 10\n", "    REQUISITE = 9 "),
         Edit(
             f"{CRAWLER}/kinds.py",
             "    _row(Kind.FEED, Form.LISTING, max_bytes=4096, depth=1),\n",
-            "    _row(Kind.SUBMISSION, ",
+            "    _row(Kind.REQUISITE, ",
         ),
         Edit(
             f"{CRAWLER}/web/seeds.py",

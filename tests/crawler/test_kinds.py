@@ -20,7 +20,13 @@ def test_every_kind_has_the_row_of_its_number() -> None:
 
 def test_each_row_has_one_form() -> None:
     for row in KINDS:
-        flags = (row.is_page, row.is_listing, row.is_check, row.form is Form.RULES)
+        flags = (
+            row.is_page,
+            row.is_listing,
+            row.is_check,
+            row.is_requisite,
+            row.form is Form.RULES,
+        )
         assert sum(flags) == 1
     assert numbers(Form.LISTING) == (Kind.SITEMAP, Kind.CT, Kind.COMMONCRAWL)
     assert numbers(Form.CHECK) == (Kind.CHECK, Kind.CHECK_GET)

@@ -134,6 +134,21 @@ def test_robots_and_lists_are_counted_together() -> None:
     assert (stats.robots, stats.fetched, stats.statuses) == (3, 0, {})
 
 
+def test_requisites_are_counted_apart_from_pages() -> None:
+    """With those that failed; what they need in turn and was not taken has its reason."""
+    stats = fold(
+        page(),
+        crawl_events.RequisiteSettled(SITEMAP, record(), {"requisites_capped": 1}),
+        crawl_events.RequisiteSettled(SITEMAP, record(404), {}),
+        crawl_events.RequisiteSettled(SITEMAP, record(None), {}),
+    )
+
+    assert (stats.fetched, stats.statuses, stats.robots) == (1, {200: 1}, 0)
+    assert (stats.requisites, stats.requisites_failed) == (3, 2)
+    assert stats.other_statuses == {200: 1, 404: 1, 0: 1}
+    assert stats.skipped == {"requisites_capped": 1}
+
+
 def test_a_host_is_tallied_with_its_answers_and_refusals() -> None:
     """A page that failed on our side says nothing about the host."""
     stats = fold(
@@ -340,6 +355,7 @@ HEARD = {
     crawl_events.RobotsAnswered,
     crawl_events.PageSettled,
     crawl_events.ListSettled,
+    crawl_events.RequisiteSettled,
     crawl_events.ItemsExtracted,
     crawl_events.HandlerLacked,
     crawl_events.PageRetried,

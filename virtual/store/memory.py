@@ -154,7 +154,12 @@ class MemoryStore(MemoryReader, ShardStore):
                 if not KINDS[data.entries[seq].kind].is_sent_once
             ]
             lists = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_listing]
-            pages = [seq for seq in seqs if KINDS[data.entries[seq].kind].is_page]
+            pages = [
+                seq
+                for seq in seqs
+                for row in (KINDS[data.entries[seq].kind],)
+                if row.is_page or row.is_requisite
+            ]
             data.retries += [Asked(lists, number), Asked(pages, number, waits=True)]
 
     def _asked_for(self, order: RetryUrls) -> list[int]:
@@ -342,7 +347,8 @@ class MemoryStore(MemoryReader, ShardStore):
         repeated = 0
         for url, host, depth, priority, parent, hops, kind, payload in requests_first(candidates):
             seq = self._number(url, payload)
-            repeated += not seq and payload is not None
+            is_told = payload is not None and not KINDS[kind].is_requisite
+            repeated += not seq and is_told
             if seq:
                 entries.append(Entry(seq, url, host, depth, priority, parent, hops, kind))
                 self._data.hosts.setdefault(host, None)

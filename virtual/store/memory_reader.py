@@ -137,6 +137,7 @@ class MemoryReader(ShardReader):
             + len(data.recorded.keys() & data.waiting.keys()),
             round=data.round,
             applied=data.applied,
+            requisites=forms[Form.REQUISITE],
         )
 
     def stored(
@@ -165,6 +166,10 @@ class MemoryReader(ShardReader):
         """Return the position of the record of a URL; None: it has none."""
         seq = self._data.seen.get(url, 0)
         return self._data.positions.get(seq) if seq in self._data.recorded else None
+
+    def kept_at(self, identity: str) -> ArchivePlace | None:
+        """Return where the answer of one URL is kept; None: nowhere."""
+        return self._data.kept.get(self._data.seen.get(identity, 0))
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""

@@ -90,6 +90,14 @@ class ListSettled(NamedTuple):
     passed_over: Mapping[str, int]
 
 
+class RequisiteSettled(NamedTuple):
+    """A requisite has its record. `passed_over` counts what it needs in turn and did not get."""
+
+    entry: Entry
+    record: PageRecord
+    passed_over: Mapping[str, int]
+
+
 class PageRetried(NamedTuple):
     """A page will be asked for again. `is_refusal`: the server refused it for the moment."""
 
@@ -219,6 +227,7 @@ Event: TypeAlias = (
     | ItemsExtracted
     | HandlerLacked
     | ListSettled
+    | RequisiteSettled
     | PageRetried
     | PageVisited
     | UrlsDropped

@@ -11,9 +11,11 @@
     CHECK_GET     check     GET          64 KiB                          is checked   that is it
     REQUEST       page      its payload  --max-bytes   --max-urls        is followed  tried again
     SUBMISSION    page      its payload  --max-bytes   --max-urls        is followed  see below
+    REQUISITE     requisite its payload  --max-bytes                     is followed  tried again
 
-The last two carry a payload (`payload`): a REQUEST may be repeated, a SUBMISSION is sent once. It
-is asked again only if it was refused with 429, or 503 and Retry-After; no recrawl asks for it.
+The last three carry a payload (`payload`): a REQUEST may be repeated, a SUBMISSION is sent once. It
+is asked again only if it was refused with 429, or 503 and Retry-After; no recrawl asks for it. That
+of a REQUISITE makes it another request than the page with its URL (`page.requisites`).
 
 All other modules look a property up (`KINDS[entry.kind].is_page`) and never compare kinds, so a new
 kind is a member and a row here, a reader for its answer (`page`), and the code that queues it.
@@ -39,6 +41,7 @@ class Kind(IntEnum):
     CHECK_GET = 6  # the same with GET, after HEAD was refused
     REQUEST = 7  # a page that is asked for with a payload
     SUBMISSION = 8  # the same, with a method that is not repeated
+    REQUISITE = 9  # what a page needs to be shown: a style, a script, an image
 
 
 class Form(Enum):
@@ -47,6 +50,7 @@ class Form(Enum):
     PAGE = "page"  # exported, counted by --max-urls, compared in a recrawl; its links are followed
     LISTING = "listing"  # names URLs; counted as a list
     CHECK = "check"  # only its status counts; it is never parsed
+    REQUISITE = "requisite"  # kept and counted apart from pages; no link in it is followed
     RULES = "rules"  # a robots.txt: it belongs to its host, and is never stored in the queue
 
 
@@ -60,7 +64,7 @@ class Limit(Enum):
 
 
 class RequestKind(NamedTuple):
-    """The properties of one kind. `is_page`, `is_listing` and `is_check` say what its form is.
+    """The properties of one kind. `is_page` and the like say what its form is.
 
     Attributes:
         timeout: the setting that limits its time.
@@ -80,6 +84,7 @@ class RequestKind(NamedTuple):
     is_page: bool
     is_listing: bool
     is_check: bool
+    is_requisite: bool
     is_head: bool
     timeout: Literal["timeout_s", "robots_timeout_s"]
     max_bytes: int | None
@@ -116,6 +121,7 @@ def _row(
         form is Form.PAGE,
         form is Form.LISTING,
         form is Form.CHECK,
+        form is Form.REQUISITE,
         is_head,
         timeout,
         max_bytes,
@@ -164,6 +170,7 @@ _ROWS = (
     ),
     _row(Kind.REQUEST, Form.PAGE, limit=Limit.PAGES, carries=True),
     _row(Kind.SUBMISSION, Form.PAGE, limit=Limit.PAGES, carries=True, is_sent_once=True),
+    _row(Kind.REQUISITE, Form.REQUISITE, carries=True),
 )
 assert [row.kind for row in _ROWS] == list(Kind)
 

@@ -6,7 +6,8 @@ queue is that of a URL (`Candidate.priority`), and its kind says that it has a p
 
 **Identity.** A crawl asks once for the same thing, which `identity` names: a GET is its URL alone;
 any other request is its URL, method and the digest of its body. One that is asked again on purpose
-is another one (`again`).
+is another one (`again`); so is what a page needs to be shown (`REQUISITE`), which never takes a
+page out of the queue that has the same URL.
 
 **A label takes the place of a link.** A GET with a label is fetched although its URL is known as a
 link: that one leaves the queue, or was fetched without a handler. Of two with a label, the first
@@ -31,7 +32,7 @@ from urllib.parse import urlencode
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
-from .kinds import Kind
+from .kinds import KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -190,6 +191,14 @@ class Payload(
 
 
 NOTHING = Payload()
+REQUISITE = Payload(again="requisite")
+"""What every requisite carries: it is another request than the page with its URL."""
+
+
+def identity_of(kind: Kind, url: str) -> str:
+    """Return the text by which a URL of this kind is known that a page has led to."""
+    return REQUISITE.identity(url) if KINDS[kind].is_requisite else url
+
 
 encode: Callable[[Payload], bytes] = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Payload).decode

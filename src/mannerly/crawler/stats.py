@@ -242,7 +242,8 @@ class Stats:
     fetched: int = 0  # pages with a response, whatever the status
     bytes: int = 0
     statuses: Counter[int] = field(default_factory=Counter)  # of pages
-    # Answers to all other requests (robots.txt, lists, tries that are repeated); 0: no answer.
+    # Answers to all other requests (robots.txt, lists, requisites, tries that are repeated); 0: no
+    # answer.
     other_statuses: Counter[int] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)  # pages without a response, by error
     # URLs of pages that failed (`model.is_failed`), by error or status
@@ -255,6 +256,8 @@ class Stats:
     longest_failures: int = 0
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
+    requisites: int = 0  # fetched because a page needs them to be shown
+    requisites_failed: int = 0  # of these: without an answer, or with a status of 400 or above
     found: int = 0  # new URLs
     hosts_known: int = 0  # that the crawl has met, done and given up included
     hosts_given_up: int = 0

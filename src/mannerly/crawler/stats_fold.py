@@ -57,6 +57,7 @@ class StatsFold:
             crawl_events.RobotsAnswered: self._robots,
             crawl_events.PageSettled: self._page,
             crawl_events.ListSettled: self._list,
+            crawl_events.RequisiteSettled: self._requisite,
             crawl_events.ItemsExtracted: self._extracted,
             crawl_events.HandlerLacked: self._handler_lacked,
             crawl_events.PageRetried: self._retried,
@@ -150,6 +151,13 @@ class StatsFold:
         self.stats.robots += 1
         self.stats.other_statuses[event.record.status or 0] += 1
         self.stats.crashed += event.record.error == CRASHED
+        self._passed_over(event.passed_over)
+
+    def _requisite(self, event: crawl_events.RequisiteSettled) -> None:
+        record, stats = event.record, self.stats
+        stats.requisites += 1
+        stats.requisites_failed += record.status is None or record.status >= 400
+        stats.other_statuses[record.status or 0] += 1
         self._passed_over(event.passed_over)
 
     def _passed_over(self, counts: Mapping[str, int]) -> None:

@@ -19,6 +19,7 @@ from mannerly.crawler.plugins.contract import PluginContract
 from mannerly.crawler.plugins.extract import Extract
 from mannerly.crawler.plugins.links import Links
 from mannerly.crawler.plugins.recheck import Recheck
+from mannerly.crawler.plugins.requisites import Requisites
 from mannerly.crawler.plugins.warm import Warm
 from mannerly.crawler.settings import CrawlSettings
 from mannerly.crawler.shard.follows import Again, Settled
@@ -52,6 +53,11 @@ class TestWarm(PluginContract):
 class TestLinks(PluginContract):
     def plugin(self, store: ShardStore, emit: Emit) -> Plugin:
         return Links()
+
+
+class TestRequisites(PluginContract):
+    def plugin(self, store: ShardStore, emit: Emit) -> Plugin:
+        return Requisites()
 
 
 class TestCheck(PluginContract):

@@ -129,6 +129,13 @@ class CrawlFields:
         is_advanced=True,
         is_fixed=True,
     )
+    requisites: bool = option(
+        False,
+        "Also fetch what pages need to be shown, from other hosts, too: styles, scripts, images, "
+        "fonts, media. Each once; not counted by --max-urls. With --keep-bodies or -o FILE.wacz, "
+        "archives replay whole.",
+        for_jobs=True,
+    )
     anchors: bool = option(
         False,
         "With --links: keep the ids of every page, so that a report finds links to anchors that "

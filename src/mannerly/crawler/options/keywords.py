@@ -24,6 +24,7 @@ class CrawlOptions(TypedDict, total=False):
     exclude: str | Sequence[str] | None
     drop_tracking: bool | None
     links: bool | None
+    requisites: bool | None
     anchors: bool | None
     text_digest: str | None
     seeding_strategy: str | None

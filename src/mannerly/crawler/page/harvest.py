@@ -4,6 +4,7 @@
     redirect    its target is the only candidate (redirects)
     sitemap, public index   the URLs that they list (listings)
     check       its record, and the target of a redirect as the next check (checks)
+    requisite   its record, and what it needs in turn (requisites)
 
 The functions take an answer and return what follows from it. One effect reaches further: the scope
 may grow when a seed has moved (`LinkRules`). This module knows no clock, no queue, no store and no
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.kinds import KINDS, Form
 from mannerly.crawler.model import CRASHED, NO_MEMORY, UNPARSED, Candidate
 from mannerly.crawler.web.priority import priority
 from mannerly.crawler.web.urls import UrlRefusal, host_key_of
@@ -28,6 +29,7 @@ from .long_work import list_work, page_work
 from .metadata import header_element
 from .parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
 from .record import Harvest, page_record, text_digest
+from .requisites import harvest_requisite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .links import LinkRules
 
 _NOT_READ = {HELPER_DIED: CRASHED, LACKED_MEMORY: NO_MEMORY}
+_READERS = {Form.CHECK: harvest_check, Form.REQUISITE: harvest_requisite}
 _REFUSED = {refusal: refusal.value for refusal in UrlRefusal}
 
 
@@ -57,8 +60,8 @@ def harvest(
         return unreadable(entry, answer, wall, error=_NOT_READ[work])
     row, status = KINDS[entry.kind], answer.status
     is_page = row.is_page
-    if row.is_check:
-        return harvest_check(entry, answer, rules, wall)
+    if not is_page and (read := _READERS.get(row.form)) is not None:
+        return read(entry, answer, rules, wall)
     if status in REDIRECTS and row.redirects:
         follow = harvest_redirect if is_page else harvest_moved_sitemap
         return follow(entry, answer, rules, wall)

@@ -43,11 +43,15 @@ def long_work(
         return None
     row = KINDS[entry.kind]
     if row.is_page:
-        is_long = size >= BIG_BYTES or has_many_tags(answer.body)
-        return page_work(entry, answer, rules) if is_long else None
+        return page_work(entry, answer, rules) if is_long_page(answer.body) else None
     if not row.is_listing or (size < BIG_LIST_BYTES and not answer.body.startswith(GZIP_MAGIC)):
         return None
     return list_work(entry, answer, rules, wall)
+
+
+def is_long_page(body: bytes) -> bool:
+    """Return whether a page takes too long for the loop."""
+    return len(body) >= BIG_BYTES or has_many_tags(body)
 
 
 def has_many_tags(body: bytes) -> bool:

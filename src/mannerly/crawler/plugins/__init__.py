@@ -4,6 +4,7 @@
     check      once only links are checked, no page is visited
     warm       a page is asked for until its cache has it
     links      the links of pages are kept
+    requisites what pages need to be shown is fetched, too
     archive    answers are kept
     sessions   requests of the user's code have cookies by the name of a session
     extract    the user's function makes items of pages
@@ -51,6 +52,10 @@ def plugins_for(
         from .links import Links
 
         plugins.append(Links())
+    if settings.requisites:
+        from .requisites import Requisites
+
+        plugins.append(Requisites())
     if archive is not None:
         plugins.append(archive)
     if extract is not None:

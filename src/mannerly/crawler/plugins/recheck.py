@@ -99,4 +99,5 @@ class Recheck(Plugin):
         pending.count_lastmod(record.host, is_right=is_right)
 
     def _earlier(self, entry: Entry) -> Earlier | None:
-        return self._store.earlier(entry.seq) if KINDS[entry.kind].is_page else None
+        row = KINDS[entry.kind]
+        return self._store.earlier(entry.seq) if row.is_page or row.is_requisite else None

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.host.host import Host
     from mannerly.crawler.host.inflight import InFlight
-    from mannerly.crawler.model import Candidate, FetchError, Now, RobotsRecord
+    from mannerly.crawler.model import Candidate, FetchError, Now, RawExchange, RobotsRecord
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.page.record import Harvest
     from mannerly.crawler.settings import CrawlSettings
@@ -287,8 +287,10 @@ class Shard:
         entry = flight.item
         assert isinstance(entry, Entry)
         outcome, latency_s, found, is_local, exchange = result
-        if not KINDS[entry.kind].is_page:
-            self._lists.add(flight, found, exchange)
+        row = KINDS[entry.kind]
+        if not row.is_page:
+            settle = self._settle_requisite if row.is_requisite else self._lists.add
+            settle(flight, found, exchange)
             return
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
@@ -305,6 +307,17 @@ class Shard:
         )
         self._reporting.count(flight, entry, record, outcome, now)
         self._wake_held_back(flight.host, entry, now)
+
+    def _settle_requisite(
+        self, flight: InFlight, found: Harvest, exchange: RawExchange | None
+    ) -> None:
+        entry = flight.item
+        assert isinstance(entry, Entry)
+        self.flights.settle(flight)
+        self._lacked.pop(entry.seq, None)
+        self.pending.settle(entry, found, exchange)
+        self.routes.seeds(found.requests)
+        self._emit(crawl_events.RequisiteSettled(entry, found.record, found.passed_over))
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""

@@ -48,8 +48,9 @@ entry for as long as the URL is known: `payload(seq)`. Such a request is known b
 with a label takes the place of a link: it is new although its URL is known, and the URL is known
 from then on. `labelled` tells of which URLs that is so, and the shard drops the entries of links to
 them that are still queued. Of requests with the same identity, and of labels for one URL, the first
-counts, and `Committed.repeated` tells how many came too late. Entries without a payload cost
-nothing: a store that has none is not asked (`has_payloads`).
+counts, and `Committed.repeated` tells how many came too late, but for requisites, which many pages
+have in common. Entries without a payload cost nothing: a store that has none is not asked
+(`has_payloads`).
 
 **Requests that are sent once.** `note_sent` notes, without a commit and before its first byte
 leaves, that a request is sent which is not repeated, and perhaps later that it was refused before
@@ -199,7 +200,7 @@ class Committed:
 
     new: list[Entry]  # without those that wait: `admit_waiting` returns them when they are let in
     waiting: int  # new ones that went to the waiting room
-    repeated: int = 0  # requests with a payload that were known, also those of other shards
+    repeated: int = 0  # requests of programs that were known, also those of other shards
     lagging: int = 0  # other shards whose owners do not keep up with links to them
 
 
@@ -237,6 +238,7 @@ class Counts:
     rechecks: int  # queued URLs that have a record of an earlier crawl
     round: int  # 0 for the first crawl, 1 for its first recrawl
     applied: int  # the number of the last control record that the shard has acted on
+    requisites: int  # what pages need to be shown, and was asked for
 
 
 class Extra(Enum):
@@ -281,6 +283,9 @@ class Records(Protocol):
     def position_of(self, url: str) -> int | None:
         """Return the position of the record of a URL; None: it has none."""
 
+    def kept_at(self, identity: str) -> ArchivePlace | None:
+        """Return where the answer of one URL is kept; None: nowhere."""
+
     def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
         """Yield what every page was extracted to, with its position and its URL.
 
@@ -322,7 +327,11 @@ class ShardQueries(Records, Protocol):
         """Yield every URL that was given up."""
 
     def find(self, url: str) -> Entry | PageRecord | Skipped | None:
-        """Return where a URL of this shard stands; None if it is unknown, or out of reach."""
+        """Return where a URL of this shard stands; None if it is unknown, or out of reach.
+
+        It may be the identity of a requisite (`payload.identity_of`), which is apart from a page
+        with the same URL.
+        """
 
     def payload(self, seq: int) -> Payload | None:
         """Return what an entry carries; None: nothing."""
@@ -374,6 +383,10 @@ class RecordReader(Records):
         """Return what `kept_pages` yields for one URL; None: it has no record."""
         at = self.position_of(url)
         return None if at is None else next(self.kept_pages(after=at - 1, last=at), None)
+
+    def requisites(self) -> Iterator[PageRecord]:
+        """Yield the records of what pages need to be shown (`Form.REQUISITE`)."""
+        return map(_RECORD, self.stored(Form.REQUISITE))
 
     def checked(self) -> Iterator[PageRecord]:
         """Yield the records of targets of links that were only checked (`Form.CHECK`)."""

@@ -20,6 +20,7 @@ used by every command. Nothing of this package needs pytest to be imported.
     LinkContract    links between shards
     ReportContract  checked links, and answers over time
     PayloadContract requests that carry something: identity, labels, what is sent once
+    RequisiteContract what pages need to be shown: apart from pages, whatever its URL
     KeptContract    places of answers in segments, extracted items
     CrawlContract   creating, holding, claiming, readers, control records, worker heartbeats
     FleetContract   several runs on one crawl; only for stores that can be shared
@@ -36,6 +37,7 @@ from .kept import KeptContract
 from .links import LinkContract
 from .payloads import PayloadContract
 from .report import ReportContract
+from .requisites import RequisiteContract
 from .retry import RetryContract
 from .shard import ShardContract
 from .values import START, candidate, counts, enter, new_manifest, offer, page
@@ -49,6 +51,7 @@ __all__ = [
     "PayloadContract",
     "RecrawlContract",
     "ReportContract",
+    "RequisiteContract",
     "RetryContract",
     "ShardContract",
     "StoreContract",
@@ -68,6 +71,7 @@ class StoreContract(
     ReportContract,
     LinkContract,
     PayloadContract,
+    RequisiteContract,
     KeptContract,
     CrawlContract,
 ):

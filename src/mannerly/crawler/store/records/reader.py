@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from mannerly.crawler.changes import compared_later, is_good
 from mannerly.crawler.kinds import KINDS, Form, Kind
 from mannerly.crawler.model import PageChange, PageRecord, Skipped, Traffic, is_given_up
+from mannerly.crawler.payload import identity_of
 from mannerly.crawler.store.base import Earlier, Extra, RecordReader, Stored
 from mannerly.crawler.store.lastmod import as_read, said_again, unchanged
 from mannerly.database.files import open_regular
@@ -90,7 +91,7 @@ class LogReader(RecordReader):
         self.round = 0
         self._folders = folders
         self._urls: dict[int, _Url] = {}  # by seq
-        self._seqs: dict[str, int] = {}  # by URL
+        self._seqs: dict[str, int] = {}  # by URL; of requisites by identity
         self._listed: dict[str, SitemapSays] = {}
         self._traffic: dict[int, tuple[int, int]] = {}
         self._files: list[BinaryIO] = []
@@ -201,7 +202,7 @@ class LogReader(RecordReader):
             self._traffic[interval] = so_far[0] + requests, so_far[1] + refused
 
     def _url(self, entry: Entry) -> _Url:
-        self._seqs[entry.url] = entry.seq
+        self._seqs[identity_of(entry.kind, entry.url)] = entry.seq
         return self._urls.setdefault(entry.seq, _Url(entry.seq, entry.kind))
 
     # ------------------------------------------------------------------ questions
@@ -230,6 +231,11 @@ class LogReader(RecordReader):
         """Return the position of the record of a URL; None: it has none."""
         url = self._find(page)
         return None if url is None or url.record_at is None else url.position
+
+    def kept_at(self, identity: str) -> ArchivePlace | None:
+        """Return where the answer of one URL is kept; None: nowhere."""
+        url = self._find(identity)
+        return None if url is None else url.place
 
     def is_kept(self, seq: int) -> bool:
         """Return whether the answer of a page is kept."""
@@ -298,7 +304,7 @@ class LogReader(RecordReader):
         frame = self._reason(url)
         if frame is None:
             return self._record(url)
-        return Skipped(page, frame.reason, frame.entry.depth, frame.entry.parent)
+        return Skipped(frame.entry.url, frame.reason, frame.entry.depth, frame.entry.parent)
 
     def listed(self, page: str) -> SitemapSays | None:
         """Return what sitemaps say about a page."""
@@ -306,7 +312,7 @@ class LogReader(RecordReader):
 
     def urls(self) -> Iterator[str]:
         """Yield every URL that ever left the queue."""
-        yield from list(self._seqs)
+        yield from dict.fromkeys(identity.partition(" ")[0] for identity in self._seqs)
 
     # ------------------------------------------------------------------ one URL
 

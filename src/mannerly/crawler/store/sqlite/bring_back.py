@@ -20,7 +20,7 @@ from mannerly.crawler.store.base import BroughtBack
 from mannerly.crawler.store.lastmod import spares_request
 
 from .reader import checked_entries
-from .schema import FAILED, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, REPEATABLE_PAGES, RETRY, insert
+from .schema import FAILED, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, REPEATABLE, RETRY, insert
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
@@ -95,7 +95,7 @@ _PAGES = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind, position,
            lastmod_before, iif(listed.round >= ?4, lastmod, NULL), lastmod_right, lastmod_wrong
     FROM pages JOIN hosts ON hosts.id = pages.host LEFT JOIN listed ON listed.url = pages.url
-    WHERE {REPEATABLE_PAGES} AND position > ?1 AND position <= ?2 AND pages.round < ?4
+    WHERE {REPEATABLE} AND position > ?1 AND position <= ?2 AND pages.round < ?4
     ORDER BY position LIMIT ?3
 """  # noqa: S608
 _CHECKED = """
@@ -215,7 +215,11 @@ def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -
     )
     change.database.executemany("DELETE FROM kept WHERE seq = ?", [(each.seq,) for each in entries])
     pages = sum(KINDS[entry.kind].is_page for entry in entries)
-    change.add(failed=-pages, lists=-sum(KINDS[entry.kind].is_listing for entry in entries))
+    change.add(
+        failed=-pages,
+        lists=-sum(KINDS[entry.kind].is_listing for entry in entries),
+        requisites=-sum(KINDS[entry.kind].is_requisite for entry in entries),
+    )
 
 
 def _remove_given_up(change: Change, keys: list[Row]) -> None:

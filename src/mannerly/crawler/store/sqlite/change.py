@@ -238,7 +238,7 @@ class Change:
         records: list[Row] = []
         again: list[Row] = []
         left: list[int] = []  # the host of each entry
-        others = lists = failed = 0
+        others = lists = requisites = failed = 0
         position, current = self.totals["next_position"], self.totals["round"]
         for (entry, record), (host, _, seq) in zip(pages, keys, strict=False):
             if seq in taken:
@@ -254,6 +254,7 @@ class Change:
                 if not its_kind.is_page:
                     others += 1
                     lists += its_kind.is_listing
+                    requisites += its_kind.is_requisite
                 elif is_failed(record):
                     failed += 1
         self._left(left)
@@ -267,6 +268,7 @@ class Change:
             fetched=len(records) + len(again) - others - failed,
             failed=failed,
             lists=lists,
+            requisites=requisites,
             skipped=len(skipped),
             given_up=len(given_up),
         )
@@ -317,6 +319,8 @@ class Change:
         self.totals["rechecks"] -= 1
         if KINDS[kind].is_listing:
             self.totals["lists"] -= 1
+        elif KINDS[kind].is_requisite:
+            self.totals["requisites"] -= 1
         elif KINDS[kind].is_page:
             self.totals["failed" if is_failed else "fetched"] -= 1
 
@@ -367,7 +371,7 @@ class Change:
         for name, (candidate, payload) in zip(names, carried, strict=True):
             url, host, depth, priority, parent, hops, kind, _ = candidate
             if url in with_label if payload.takes_place else name not in new:
-                repeated += 1
+                repeated += not KINDS[kind].is_requisite
                 continue
             new.discard(name)
             if payload.takes_place:

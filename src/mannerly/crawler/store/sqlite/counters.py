@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .schema import FAILED, LISTS_ONLY, PAGES_ONLY, TOTALS
+from .schema import FAILED, LISTS_ONLY, PAGES_ONLY, REQUISITES_ONLY, TOTALS
 
 if TYPE_CHECKING:
     from mannerly.database.sqlite import Database
@@ -20,6 +20,7 @@ _COUNTED = {
     "fetched": f"SELECT count(*) FROM pages WHERE {PAGES_ONLY} AND NOT {FAILED}",  # noqa: S608
     "failed": f"SELECT count(*) FROM pages WHERE {PAGES_ONLY} AND {FAILED}",  # noqa: S608
     "lists": f"SELECT count(*) FROM pages WHERE {LISTS_ONLY}",  # noqa: S608
+    "requisites": f"SELECT count(*) FROM pages WHERE {REQUISITES_ONLY}",  # noqa: S608
     "skipped": "SELECT count(*) FROM skipped",
     "given_up": "SELECT count(*) FROM given_up",
     "outgoing": "SELECT coalesce(sum(count), 0) FROM outbox",

@@ -161,6 +161,7 @@ _SHARD_7_TO_11 = f"""
     CREATE INDEX failed_pages ON pages (host, position) WHERE {MAY_HAVE_FAILED};
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN doing BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE totals ADD COLUMN requisites INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE payloads (
         seq INTEGER PRIMARY KEY, takes_place INTEGER NOT NULL, payload BLOB NOT NULL
     );

@@ -35,7 +35,15 @@ from mannerly.database.sqlite import Database
 
 from .elements import ElementsReader
 from .inbox import decode_links
-from .schema import CHECKS_ONLY, HOST, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, SHARD
+from .schema import (
+    CHECKS_ONLY,
+    HOST,
+    LISTS_ONLY,
+    MAY_HAVE_FAILED,
+    PAGES_ONLY,
+    REQUISITES_ONLY,
+    SHARD,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +77,7 @@ _PAGE_TABLES = """
 
 _COUNTS = """
     SELECT ready + waiting, waiting, fetched, failed, lists, skipped, given_up, outgoing, hosts,
-           (SELECT count(*) FROM retries), rechecks, round, applied FROM totals
+           (SELECT count(*) FROM retries), rechecks, round, applied, requisites FROM totals
 """
 _WINDOW = """
     SELECT seq, url, ?1, depth, priority, parent, hops, kind FROM queue
@@ -138,7 +146,12 @@ _EXTRAS = {
         """,
     ),
 }
-_OF_FORM = {Form.PAGE: PAGES_ONLY, Form.LISTING: LISTS_ONLY, Form.CHECK: CHECKS_ONLY}
+_OF_FORM = {
+    Form.PAGE: PAGES_ONLY,
+    Form.LISTING: LISTS_ONLY,
+    Form.CHECK: CHECKS_ONLY,
+    Form.REQUISITE: REQUISITES_ONLY,
+}
 _STORED = {
     (form, extra): f"""
     SELECT {_PAGE_COLUMNS}, position, pages.seq {columns} FROM {_PAGE_TABLES} {tables}
@@ -158,6 +171,10 @@ _EARLIER = f"""
            iif(listed.round = totals.round, listed.lastmod_before, NULL), listed.lastmod,
            {_PAGE_COLUMNS} FROM {_PAGE_TABLES} WHERE pages.seq = ?
 """  # noqa: S608
+_KEPT_AT = """
+    SELECT name, start, kept.length FROM kept JOIN segments ON segments.number = kept.segment
+    WHERE kept.seq = ?
+"""
 _SKIPPED = "SELECT seq, url, reason, depth, parent FROM skipped WHERE seq > ? ORDER BY seq LIMIT ?"
 _GIVEN_UP = """
     SELECT host, seq, url, reason, depth, parent FROM given_up
@@ -289,6 +306,12 @@ class SqliteReader(ShardReader):
         place = self._row(_LOCATE, (url,))
         row = place and self._row("SELECT position FROM pages WHERE seq = ?", place[:1])
         return self._checked(row[0], int) if row else None
+
+    def kept_at(self, identity: str) -> ArchivePlace | None:
+        """Return where the answer of one URL is kept; None: nowhere."""
+        place = self._row(_LOCATE, (identity,))
+        row = place and self._row(_KEPT_AT, place[:1])
+        return self._checked(row, ArchivePlace) if row else None
 
     def earlier(self, seq: int) -> Earlier | None:
         """Return what a queued URL has of an earlier crawl; None: nothing."""

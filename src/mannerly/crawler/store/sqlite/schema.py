@@ -45,10 +45,18 @@ def of_kinds(kinds: tuple[int, ...]) -> str:
     return f"kind IN ({', '.join(map(str, (first, *others)))})" if others else f"kind = {first}"
 
 
-PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY = (
-    of_kinds(numbers(form)) for form in (Form.PAGE, Form.LISTING, Form.CHECK)
+PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY, REQUISITES_ONLY = (
+    of_kinds(numbers(form)) for form in (Form.PAGE, Form.LISTING, Form.CHECK, Form.REQUISITE)
 )
-REPEATABLE_PAGES = of_kinds(tuple(each for each in numbers(Form.PAGE) if each not in SENT_ONCE))
+# What a recrawl asks for again, after the lists.
+REPEATABLE = of_kinds(
+    tuple(
+        each
+        for form in (Form.PAGE, Form.REQUISITE)
+        for each in numbers(form)
+        if each not in SENT_ONCE
+    )
+)
 
 # The condition of the index of failed pages: a query that repeats it reads the index.
 MAY_HAVE_FAILED = "(status IS NULL OR status >= 400 OR error IS NOT NULL)"
@@ -82,7 +90,8 @@ SHARD = FileKind(
         applied INTEGER NOT NULL DEFAULT 0,
         next_elements INTEGER NOT NULL DEFAULT 1,
         round INTEGER NOT NULL DEFAULT 0,
-        rechecks INTEGER NOT NULL DEFAULT 0
+        rechecks INTEGER NOT NULL DEFAULT 0,
+        requisites INTEGER NOT NULL DEFAULT 0
     );
     INSERT INTO totals DEFAULT VALUES;
     CREATE TABLE seen (
@@ -233,6 +242,7 @@ CONTROL = FileKind(
 TOTALS = (
     *("next_seq", "next_position", "ready", "waiting", "fetched", "failed", "lists", "skipped"),
     *("given_up", "outgoing", "hosts", "applied", "next_elements", "round", "rechecks"),
+    "requisites",
 )
 HOST = (
     *("adaptive_delay_seconds", "adaptive_delay_floor_seconds", "crawl_delay_seconds"),

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
     from .writes import Answer
 
-_LETTERS = {Form.PAGE: "pf", Form.LISTING: "lm", Form.CHECK: "cd"}  # of records; of failed ones
+# Of records; of failed ones.
+_LETTERS = {Form.PAGE: "pf", Form.LISTING: "lm", Form.CHECK: "cd", Form.REQUISITE: "qn"}
 LISTS, PAGES = "lists", "pages"  # the stages of a recrawl
-NOT_FAILED = "plc"  # the kinds of records of URLs that have not failed (`kind_letters`)
+NOT_FAILED = "plcq"  # the kinds of records of URLs that have not failed (`kind_letters`)
 
 
 def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: float) -> Payload:
@@ -83,20 +84,23 @@ LINK_VALUES = 4  # of one shard, in `links`
 
 def offered(
     candidates: Sequence[Candidate], hosts: dict[str, int]
-) -> tuple[list[Any], dict[int, tuple[msgspec.Raw, bool]]]:
+) -> tuple[list[Any], dict[int, tuple[msgspec.Raw, bool, bool]]]:
     """Return candidates as `arrive.lua` takes them; their hosts join `hosts`.
 
-    And what they carry, by the place of the candidate's first value, and whether it takes a place.
+    And what they carry, by the place of the candidate's first value, whether it takes a place, and
+    whether it is told if it is known already (`Committed.repeated`).
     """
     values: list[Any] = []
-    carried: dict[int, tuple[msgspec.Raw, bool]] = {}
+    carried: dict[int, tuple[msgspec.Raw, bool, bool]] = {}
     for url, host, depth, priority, parent, hops, kind, payload in candidates:
         score(priority, 0)  # refuses one that does not fit
         packed = pack(url, host, depth, parent, hops, kind)
         identity = url
         if payload is not None:
             identity = payload.identity(url)
-            carried[len(values) + 1] = as_text(encode_payload(payload)), payload.takes_place
+            is_told = not KINDS[kind].is_requisite
+            packed_payload = as_text(encode_payload(payload))
+            carried[len(values) + 1] = packed_payload, payload.takes_place, is_told
         values += FoundUrl(*fingerprint(identity), _place(hosts, host), priority, packed)
     return values, carried
 

@@ -15,7 +15,7 @@ from .packing import Poisoned, text_of
 
 MAX_SHARDS = 16_384
 # 2: leases and waits are counted by members; 3: all keys of a crawl have one hash tag; 4: payloads
-SCHEMA = 4
+SCHEMA = 5
 
 
 class _Schema(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mannerly.crawler.kinds import Form
 from mannerly.crawler.model import HostRecord, Skipped
 from mannerly.crawler.payload import decode as decode_payload
+from mannerly.crawler.payload import identity_of
 from mannerly.crawler.store.base import Extra, ShardReader, redirects_of
 from mannerly.crawler.store.records.reader import LogReader
 from mannerly.crawler.store.records.writer import Extent
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mannerly.crawler.model import (
+        ArchivePlace,
         Candidate,
         Entry,
         PageItems,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from .host_codec import Clocks
 
 COUNTERS = (
-    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up"),
+    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "requisites"),
     *("retries", "rechecks", "round", "applied", "seq"),
 )
 KEPT = 1  # the third number of a log: the server has the URLs of its records
@@ -218,6 +220,10 @@ class ValkeyReader(ShardReader):
         """Return the position of the record of a URL; None: it has none."""
         return self.records().position_of(url)
 
+    def kept_at(self, identity: str) -> ArchivePlace | None:
+        """Return where the answer of one URL is kept; None: nowhere."""
+        return self.records().kept_at(identity)
+
     def items(self, *, after: int = 0) -> Iterator[tuple[int, str, PageItems]]:
         """Yield what every page was extracted to, with its position and its URL."""
         yield from self.records().items(after=after)
@@ -262,11 +268,12 @@ class ValkeyReader(ShardReader):
         if not self.knows(url):
             return None
         for entry, reason in self._given_up():
-            if entry.url == url:
-                return Skipped(url, reason, entry.depth, entry.parent)
+            if identity_of(entry.kind, entry.url) == url:
+                return Skipped(entry.url, reason, entry.depth, entry.parent)
         if (found := self.records().find(url)) is not None:
             return found
-        return next((entry for entry in self._in_queue(url) if entry.url == url), None)
+        queued = self._in_queue(url.partition(" ")[0])
+        return next((each for each in queued if identity_of(each.kind, each.url) == url), None)
 
     def redirects(self, urls: Sequence[str]) -> dict[str, str]:
         """Return where those of these URLs redirect to whose records say that they do."""

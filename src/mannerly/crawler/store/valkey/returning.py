@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from .shard import ValkeyShard
 
 
+# What the stages of a recrawl ask for again.
+_LISTS = frozenset({Form.LISTING})
+_PAGES = frozenset({Form.PAGE, Form.REQUISITE})
+
+
 class ReturningUrl(NamedTuple):
     """A URL that comes back."""
 
@@ -174,7 +179,7 @@ class Returning:
                     f"{unnamed:,} records of shard {shard.number} cannot be read here: they are on "
                     "shared storage, so give all workers --segments with its directory"
                 )
-            self._again = self._recorded(Form.LISTING if order.stage == LISTS else Form.PAGE)
+            self._again = self._recorded(_LISTS if order.stage == LISTS else _PAGES)
         part = list(islice(self._again, limit))
         spared = self._spared([entry for entry, _ in part], control.round)
         if spared:
@@ -187,17 +192,17 @@ class Returning:
         slice_ = self._part(rows, following)
         return slice_._replace(payload={**slice_.payload, "recrawl": True})
 
-    def _recorded(self, form: Form) -> Iterator[tuple[Entry, str]]:
-        """Yield the URLs of a form that have a record, and the kind of that.
+    def _recorded(self, forms: frozenset[Form]) -> Iterator[tuple[Entry, str]]:
+        """Yield the URLs of some forms that have a record, and the kind of that.
 
         Those that are recorded on other machines have no record here to compare with.
         """
         here = list(self._shard.records().unchecked_entries())
         for entry, record in here:
-            if KINDS[entry.kind].form is form and not KINDS[entry.kind].is_sent_once:
+            if KINDS[entry.kind].form in forms and not KINDS[entry.kind].is_sent_once:
                 yield entry, kind_of_record(entry, record)
         for entry, has_failed in self._shard.lost_records.urls():
-            if KINDS[entry.kind].form is form and not KINDS[entry.kind].is_sent_once:
+            if KINDS[entry.kind].form in forms and not KINDS[entry.kind].is_sent_once:
                 yield entry, kind_letters(entry.kind)[has_failed]
 
     def _spared(self, entries: list[Entry], round_number: int) -> list[int]:

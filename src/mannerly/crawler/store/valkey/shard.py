@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .writes import Answer, Writes
 
 FORESEEN = 1000  # origins whose robots.txt was looked for
-_ROUND, _SEQ = 9, 11  # their places among the counters
+_ROUND, _SEQ = 10, 12  # their places among the counters
 _NUMBER = 4  # characters at the beginning of an entry of a list
 _NOTHING = Committed([], 0)
 

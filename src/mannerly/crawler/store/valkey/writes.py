@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .client import ValkeyServer
 
-_COUNTERS = 13  # of `owner.lua`, and the number of hosts
+_COUNTERS = 14  # of `owner.lua`, and the number of hosts
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -145,8 +145,8 @@ class Writes:
 
 def counts_of(counters: list[int]) -> Counts:
     """Return the totals of a shard from its counters."""
-    (queued, waiting, fetched, failed, lists, skipped, given_up) = counters[:7]
-    (retries, rechecks, round_number, applied, _seq, hosts) = counters[7:]
+    (queued, waiting, fetched, failed, lists, skipped, given_up, requisites) = counters[:8]
+    (retries, rechecks, round_number, applied, _seq, hosts) = counters[8:]
     return Counts(
         queued=queued,
         waiting=waiting,
@@ -161,6 +161,7 @@ def counts_of(counters: list[int]) -> Counts:
         rechecks=rechecks,
         round=round_number,
         applied=applied,
+        requisites=requisites,
     )
 
 

@@ -44,7 +44,7 @@ local NO_NUMBERS = 'NUMBERS a shard has as many URLs as it can have (134,217,727
 -- `found` has candidates (`FoundUrl`); `carried` what those with a payload carry, by their place, and
 -- whether it has a label: such a request is new although its URL is known, and known by the fingerprint
 -- with a minus sign. Returns the places of new ones, how many were queued, and how many with a payload
--- were known. Queued ones are added to `told`, if there is that list.
+-- were known that are told. Queued ones are added to `told`, if there is that list.
 local function arrive(found, hosts, limit, carried, told)
   local count, buckets = C.known, math.max(FIRST, C.buckets)
   local new, room = {}, limit - (C.queued - C.waiting)
@@ -64,7 +64,7 @@ local function arrive(found, hosts, limit, carried, told)
     else
       is_new = redis.call('SADD', bucket, print) == 1
     end
-    if carries and not is_new then repeated = repeated + 1 end
+    if carries and carries[3] and not is_new then repeated = repeated + 1 end
     if is_new then
       count = count + 1
       C.seq = C.seq + 1

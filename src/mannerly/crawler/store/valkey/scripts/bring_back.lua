@@ -18,6 +18,7 @@ for i = 1, #A.back, BACK_SIZE do
     if is_there and set == 'f' then
       if kind == 'f' then C.failed = C.failed - 1 end
       if kind == 'm' then C.lists = C.lists - 1 end
+      if kind == 'n' then C.requisites = C.requisites - 1 end
     end
   elseif set == 'k' then
     C.skipped = C.skipped - 1

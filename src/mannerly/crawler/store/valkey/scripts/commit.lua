@@ -24,7 +24,7 @@ local function take(seq)
 end
 
 -- The kind of record that a queued URL has already: p page, f failed page, l list, m failed list,
--- c checked link, d failed one (which are not counted).
+-- c checked link, d failed one (which are not counted), q requisite, n failed one.
 local function earlier(seq)
   if not is_checked_again then return nil end
   local kind = redis.call('HGET', P .. 'a', seq)
@@ -36,10 +36,10 @@ end
 
 -- A capital is one whose record is lost with a disk (`fetched`).
 local COUNTED = {p = 'fetched', f = 'failed', l = 'lists', m = 'lists', c = 'checks', d = 'checks',
-  P = 'fetched', L = 'lists', C = 'checks'}
-local IS_FAILED = {f = true, m = true, d = true}
-local NOT_FAILED = {f = 'p', m = 'l', d = 'c'}
-local IS_LOST = {P = true, L = true, C = true}
+  q = 'requisites', n = 'requisites', P = 'fetched', L = 'lists', C = 'checks', Q = 'requisites'}
+local IS_FAILED = {f = true, m = true, d = true, n = true}
+local NOT_FAILED = {f = 'p', m = 'l', d = 'c', n = 'q'}
+local IS_LOST = {P = true, L = true, C = true, Q = true}
 C.checks = 0
 
 -- Pages (`LeavingUrl`); failed ones are in `entries`, too. Of the others the entry is kept.

@@ -16,8 +16,8 @@ local ARRIVALS = BASE .. 'arrivals'
 local A = cmsgpack.unpack(ARGV[1])
 
 local COUNTERS = {'queued', 'waiting', 'fetched', 'failed', 'lists', 'skipped', 'given_up',
-  'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
-local TOLD = 12 -- of them, in the answer
+  'requisites', 'retries', 'rechecks', 'round', 'applied', 'seq', 'known', 'buckets'}
+local TOLD = 13 -- of them, in the answer
 local held = redis.call('HMGET', S, 'id', 'token', 'batch', 'told', 'parsing', unpack(COUNTERS))
 if held[1] ~= A.id then
   return redis.error_reply('GONE the crawl is not here any more')

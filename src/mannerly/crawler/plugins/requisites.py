@@ -1,0 +1,63 @@
+"""Requisites: what a page needs to be shown is asked for, too (`page.requisites`).
+
+They join the batch of their page: a page that is recorded has its requisites queued. Each is asked
+for once in a crawl. Those that were passed on lately are left out here, because the pages of a site
+have most of them in common; the store knows all of them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mannerly.crawler.kinds import KINDS
+from mannerly.crawler.page.html import is_html
+from mannerly.crawler.page.long_work import is_long_page
+from mannerly.crawler.page.parsed import ParseFailed
+from mannerly.crawler.page.requisites import CAPPED, Needed, read_page, requisite
+from mannerly.crawler.shard.plugin import HelperWork, Plugin
+from mannerly.crawler.web.recent import Recent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mannerly.crawler.model import Candidate, Entry, Fetched
+    from mannerly.crawler.page.record import Harvest
+
+
+class Requisites(Plugin):
+    """Asks for what pages need to be shown."""
+
+    def __init__(self) -> None:
+        self._recent = Recent()
+
+    def after_reading(self, entry: Entry, answer: Fetched, found: Harvest) -> Harvest | HelperWork:
+        """Add the requisites of a page, or of a stylesheet; a long page is read elsewhere."""
+        row, status = KINDS[entry.kind], answer.status
+        if row.is_requisite:
+            return found._replace(requests=self._new(found.requests))
+        if not row.is_page or status is None or not 200 <= status < 300:
+            return found
+        content_type = answer.headers.get("content-type")
+        if found.is_unchanged or not is_html(content_type, answer.body):
+            return found
+        work = partial(read_page, answer.body, content_type, entry.url)
+        finish = partial(self._with_needed, entry)
+        return HelperWork(work, finish) if is_long_page(answer.body) else finish(found, work())
+
+    def _with_needed(self, entry: Entry, found: Harvest, needed: object) -> Harvest:
+        if isinstance(needed, ParseFailed):  # it is recorded without them
+            return found
+        assert isinstance(needed, Needed)
+        linked = {each.url for each in found.found}  # they are fetched as pages
+        wanted = [requisite(url, entry) for url in needed.urls if url not in linked]
+        passed_over = found.passed_over
+        if needed.is_capped:
+            passed_over = {**passed_over, CAPPED: passed_over.get(CAPPED, 0) + 1}
+        return found._replace(
+            requests=[*found.requests, *self._new(wanted)], passed_over=passed_over
+        )
+
+    def _new(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        is_new = self._recent.add
+        return [each for each in candidates if is_new(each.url)]
