@@ -100,6 +100,11 @@ class FakeFetcher:
         opens_at = self._connecting.next_due()
         return min([*self._instants[:1], *([] if opens_at is None else [opens_at])], default=None)
 
+    @property
+    def was_idle(self) -> bool:
+        """Return True: a loop in virtual time is never busy."""
+        return True
+
     def set_max_connections(self, most: int) -> None:
         """Do nothing: there are no connections."""
 

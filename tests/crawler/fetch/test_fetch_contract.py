@@ -185,6 +185,15 @@ def test_fetcher_wait_ends_with_its_time(world: World) -> None:
     assert world.fetcher.in_flight == 1
 
 
+def test_fetcher_says_that_it_had_nothing_to_do(world: World) -> None:
+    """A wait that nothing ends is idle: the loop had time for more requests."""
+    world.fetcher.start(world.request("/silent"))
+
+    world.fetcher.wait(0.05)
+
+    assert world.fetcher.was_idle
+
+
 def test_fetcher_wait_ends_when_a_watched_descriptor_is_readable(world: World) -> None:
     """A byte in a watched pipe ends `wait` long before its time, as often as it is there."""
     reader, writer = os.pipe()

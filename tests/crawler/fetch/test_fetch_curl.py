@@ -83,6 +83,15 @@ def test_curl_keeps_connections_alive(fetcher: CurlFetcher) -> None:
         assert (server.connections, len(server.heads)) == (1, 10)
 
 
+def test_curl_was_not_idle_if_it_did_not_wait(fetcher: CurlFetcher) -> None:
+    """A look at the sockets without waiting says nothing about the time that a loop has."""
+    fetcher.wait(0.05)
+
+    fetcher.wait(0.0)
+
+    assert not fetcher.was_idle
+
+
 def test_a_retry_has_a_connection_of_its_own(fetcher: CurlFetcher) -> None:
     """One that was kept alive may be what failed; the next request uses what is open again."""
     with RawServer(says(answer())) as server:

@@ -167,6 +167,7 @@ class World:
         self.load = load
         self.max_in_flight = max_in_flight
         self.max_robots = max_robots
+        self.widening = 1 << 30  # connections that a `take` may add to those of busy hosts
         self.under_way: list[InFlight] = []
         self.fetching: set[str] = set()  # origins whose robots.txt was asked for and has not come
         self.finished: list[Entry] = []
@@ -212,7 +213,9 @@ class World:
 
     def _take(self) -> Taken:
         room, robots_room = self.room, self.robots_room
-        taken = self.frontier.take(self.now, self._judge, room=room, robots_room=robots_room)
+        taken = self.frontier.take(
+            self.now, self._judge, room=room, robots_room=robots_room, widening=self.widening
+        )
         robots = [start for start in taken.starts if isinstance(start.item, RobotsRequest)]
         assert len(taken.starts) <= max(0, room)
         assert len(robots) <= max(0, robots_room)

@@ -103,6 +103,56 @@ def test_host_with_a_request_under_way_goes_behind() -> None:
     assert log == "G0:a/1 G0:b/3 G1:a/2 G1:b/4 G2:c/5 G2:c/6"
 
 
+def test_busy_loop_asks_a_host_for_one_request_at_a_time() -> None:
+    """Without time for more, its requests take turns on the connection that it has."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8))
+    world.widening = 0
+    world.offer("a", 5, 5, 5)
+    world.offer("b", 5, 5)
+
+    assert world.run(latency_s=1.0) == "G0:a/1 G0:b/4 G1:a/2 G1:b/5 G2:a/3"
+
+
+def test_loop_with_time_opens_connections_one_by_one() -> None:
+    """Those that were opened are used from then on, also while the loop is busy again."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8))
+    world.widening = 1
+    world.offer("a", *[5] * 6)
+    first = [start.item.seq for start in world.take()]
+    world.widening = 0
+    for start in list(world.under_way):
+        world.finish(start)
+
+    second = [start.item.seq for start in world.take()]
+
+    assert (first, second) == ([1, 2], [3, 4])
+
+
+def test_host_with_a_gap_is_asked_whenever_its_pace_allows() -> None:
+    """Its pace decides: a slow answer must not make it slower, however busy the loop is."""
+    world = World(FakePoliteness(gap_s=0.5, limit=8))
+    world.widening = 0
+    world.offer("a", 5, 5, 5)
+
+    assert world.run(latency_s=4.0) == "G0:a/1 G0.5:a/2 G1:a/3"
+
+
+def test_dropped_host_leaves_no_connection_behind() -> None:
+    """A host that waits for a connection can be dropped, and begins anew."""
+    world = World(FakePoliteness(gap_s=0.0, limit=8))
+    world.widening = 0
+    world.offer("a", 5, 5)
+    (start,) = world.take()
+    world.frontier.drop_hosts({"a"}, now=world.now)
+    world.frontier.check()
+    world.store.entries.clear()
+    world.finish(start)
+
+    world.offer("a", 5)
+
+    assert [start.item.seq for start in world.take()] == [3]
+
+
 def test_idle_connection_is_not_a_reason_to_starve_others() -> None:
     """After sixteen requests a host waits in line once, whatever it has."""
     world = World(FakePoliteness(gap_s=0.0), max_in_flight=1)

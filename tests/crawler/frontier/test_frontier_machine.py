@@ -66,6 +66,10 @@ class Crawl(RuleBasedStateMachine):
     def take(self) -> None:
         self.world.take()
 
+    @rule(connections=st.sampled_from([0, 1, 1 << 30]))
+    def widen(self, connections: int) -> None:
+        self.world.widening = connections
+
     @rule(seconds=st.sampled_from([0.0, 0.25, 1.0, 30.0]))
     def wait(self, seconds: float) -> None:
         self.world.now += seconds

@@ -66,6 +66,11 @@ class Fetcher(Protocol):
         """The request that was started first of those in flight; None if there is none."""
         ...
 
+    @property
+    def was_idle(self) -> bool:
+        """Return whether the last `wait` had nothing to do for a while."""
+        ...
+
     def start(self, request: Request) -> None:
         """Begin a request; it is sent at the beginning of the next `wait`."""
         ...

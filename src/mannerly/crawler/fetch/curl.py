@@ -79,6 +79,9 @@ FRESH_S = 0.25
 _NO_HOSTS: frozenset[str] = frozenset()
 _REFUSALS = 400  # statuses from here on may forbid what would be sent next
 
+# Waiting for as long is having nothing to do: a ready socket is found within microseconds.
+_IDLE_S = 0.001
+
 # A name may be cached for longer than `dns_cache_s` by this fraction of it.
 _SWEEP_SHARE = 0.1
 
@@ -126,6 +129,7 @@ class CurlFetcher:
         self._has_read_first = False
         self._refusing = _NO_HOSTS  # in answers that were read and not returned yet
         self._is_closed = False
+        self.was_idle = False
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._poller.update)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -192,7 +196,7 @@ class CurlFetcher:
     def wait(self, timeout_s: float) -> list[Fetched]:
         now = time.monotonic()
         deadline = now + timeout_s
-        is_woken = False
+        is_woken = self.was_idle = False
         if self._paused:
             self._go_on()
         # Otherwise requests were held that may go. Once in a row: a late loop must send, too, but
@@ -211,7 +215,9 @@ class CurlFetcher:
                 self._collect()
             pause_s = 0.0 if self._done else max(0.0, min(deadline, self._alarm_at) - now)
             ready = self._poller.wait(pause_s)
-            is_stale = time.monotonic() - self._read_until > FRESH_S
+            polled = time.monotonic()
+            self.was_idle |= polled - now > _IDLE_S
+            is_stale = polled - self._read_until > FRESH_S
             if is_stale and (reads_first or pause_s > FRESH_S):
                 if self._reads_something():
                     return self._finished(has_read_first=True)

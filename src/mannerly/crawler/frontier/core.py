@@ -4,6 +4,7 @@
     INACTIVE ───────────────► HEAP ──turn──► window empty? NEEDS_REFILL ──► HEAP
     (a name and a count)       ▲   ──turn──► judged, granted: taken     ──► HEAP at ready_at
                                │                 only a report can help: BUSY
+                               │                 its connections are in use: OCCUPIED
                                │                 too many robots.txt under way: ROBOTS_LINE
                                │                 paused, given up, rules missing: ASLEEP
                                └── done, wake, take ◄──────┘
@@ -16,8 +17,9 @@ budget (`group_by`) wait for it in one line. What connections change about this 
 
 **Connections.** Opening one costs more than a page does, over TLS several times as much, and many
 idle ones cost memory. So a host without a gap whose connection is idle goes before all that are
-due, fifteen times in a row; then it waits in line once. A host with a request under way goes behind
-them, so that it gets a second connection if there is nothing else to do.
+due, fifteen times in a row; then it waits in line once. Such a host is asked for one request at a
+time, and for one more whenever nothing else is to do and the caller has time (`widening`): while a
+loop is busy with what comes in, a second connection to a host makes nothing faster.
 
 **robots.txt goes first.** `take` shows every entry to a judge before it asks for a slot, so an
 entry that may not be fetched uses none. The judge changes nothing. If it returns `Unknown`, the
@@ -85,6 +87,7 @@ _IN_A_ROW = 16
 
 _UNSCHEDULED, _IDLE, _HEAP = Place.UNSCHEDULED, Place.IDLE, Place.HEAP
 _BUSY, _ASLEEP, _NEEDS_REFILL = Place.BUSY, Place.ASLEEP, Place.NEEDS_REFILL
+_OCCUPIED = Place.OCCUPIED
 
 
 def everything_goes(_entry: Entry, _now: Instant) -> Judgement:
@@ -198,10 +201,12 @@ class Frontier:
         *,
         room: int = _MANY,
         robots_room: int = _MANY,
+        widening: int = _MANY,
     ) -> Taken:
         """Hand out up to `room` requests that may be sent now, with a permit each.
 
-        At most `robots_room` of them are for a robots.txt.
+        At most `robots_room` of them are for a robots.txt, and at most `widening` for hosts without
+        a gap all of whose connections are in use.
         """
         taken = Taken([], [], [], [])
         places, starts = self._places, taken.starts
@@ -215,6 +220,9 @@ class Frontier:
             host = places.heap.pop_due(NEVER if has_robots else now)
             if host is None and has_robots:
                 host = places.robots_line.popleft()
+            if host is None and widening > 0:
+                widening -= 1
+                host = places.widen()
             if host is None:
                 break
             before = len(starts)
@@ -231,12 +239,15 @@ class Frontier:
         """A flight's permit was reported or cancelled: let the next one of its group go."""
         permit, item, host = flight.permit, flight.item, flight.host
         assert permit.is_settled, "report or cancel the permit first"
+        host.on_wire -= 1
         if isinstance(item, RobotsRequest) and item.hops == 0:
             host.awaits_robots = False
             self.wake(host, now=now)
         key = permit.host.key
         has_line = self._places.groups.has_line(key)
         turn = _turn(host, now)
+        if host.place is _OCCUPIED:
+            self._places.resume(host, turn)
         # A host that is due already need not be moved to an earlier instant.
         is_heaped = host.due is not None and host.due > turn
         if not has_line and not is_heaped:
@@ -431,6 +442,7 @@ class Frontier:
         permit = decision.permit
         taken.starts.append(InFlight(item, permit, host))
         host.has_gap = permit.host.delay_s > 0.0
+        host.on_wire += 1
         self._windows.remove(host, index, item)
         if isinstance(item, RobotsRequest) and item.hops == 0:
             host.awaits_robots = True
@@ -447,6 +459,8 @@ class Frontier:
             places.forget_if_spent(host, now)
         elif host.awaits_robots:
             places.to_sleep(host, now)
+        elif ready <= now and not host.has_gap and host.on_wire >= host.connections:
+            places.to_occupied(host)
         elif ready < inf:
             self._to_heap(host, ready)
         else:
@@ -484,6 +498,6 @@ def _turn(host: Host, now: Instant) -> Instant:
     counts = host.counts
     if host.has_gap or counts is None:
         return now
-    if host.under_way == 0 and counts.requests % _IN_A_ROW:
+    if host.on_wire < host.connections and counts.requests % _IN_A_ROW:
         return NEVER
     return now

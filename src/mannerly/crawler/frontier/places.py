@@ -3,6 +3,7 @@
     HEAP          waits for an instant                      way out: time
     NEEDS_REFILL  its window is empty, the store has more   a refill
     BUSY          in the line of its group, see below       a request of the group comes back
+    OCCUPIED      its connections are in use                a request comes back, or `widen`
     ROBOTS_LINE   too many robots.txt are being fetched     one of them comes back
     ASLEEP        paused, given up, or rules are missing    `wake`
     INACTIVE      a name and a count: the scheduler is full another host is done
@@ -130,6 +131,7 @@ class Groups:
 # A member of an enum is found in 95 ns by its full name and in 15 by these, a dozen times a turn.
 _UNSCHEDULED, _IDLE, _HEAP, _BUSY = Place.UNSCHEDULED, Place.IDLE, Place.HEAP, Place.BUSY
 _NEEDS_REFILL, _ROBOTS_LINE, _ASLEEP = Place.NEEDS_REFILL, Place.ROBOTS_LINE, Place.ASLEEP
+_OCCUPIED = Place.OCCUPIED
 
 
 class Inactive:
@@ -197,6 +199,7 @@ class Places:
         self.heap = HostHeap()
         self.need_refill: dict[Host, None] = {}  # in their order
         self.robots_line: deque[Host] = deque()
+        self.occupied: dict[Host, None] = {}  # in their order
         self.asleep = 0  # hosts
         self.inactive = Inactive()
         self.waiting: Counter[Reason] = Counter()  # what hosts in the heap said they wait for
@@ -228,6 +231,25 @@ class Places:
         """Read more of this host's queue from the store before asking it."""
         host.place = _NEEDS_REFILL
         self.need_refill[host] = None
+
+    def to_occupied(self, host: Host) -> None:
+        """Ask this host again when one of its connections is free, or when it may open another."""
+        host.place = _OCCUPIED
+        self.occupied[host] = None
+
+    def resume(self, host: Host, due: Instant) -> None:
+        """One of this host's connections is free."""
+        del self.occupied[host]
+        self.to_heap(host, due)
+
+    def widen(self) -> Host | None:
+        """Return the host that is to use one connection more; None: no host waits for that."""
+        if not self.occupied:
+            return None
+        host = next(iter(self.occupied))
+        del self.occupied[host]
+        host.connections = host.on_wire + 1
+        return host
 
     def to_robots_line(self, host: Host, now: Instant) -> None:
         """Ask this host again when fewer robots.txt are being fetched."""
@@ -265,6 +287,8 @@ class Places:
             self.robots_line.remove(host)
         elif host.place is _BUSY:
             self.groups.withdraw(host)
+        elif host.place is _OCCUPIED:
+            del self.occupied[host]
         self.leave(host)
         self.pass_on(host, now)
         self.forget_if_spent(host, now)
@@ -304,7 +328,12 @@ class Places:
         assert places.count(_BUSY) == self.groups.waiting
         assert places.count(_ASLEEP) == self.asleep
         assert len(set(self.robots_line)) == len(self.robots_line)
-        for hosts, place in ((self.need_refill, _NEEDS_REFILL), (self.robots_line, _ROBOTS_LINE)):
+        lists = (
+            (self.need_refill, _NEEDS_REFILL),
+            (self.robots_line, _ROBOTS_LINE),
+            (self.occupied, _OCCUPIED),
+        )
+        for hosts, place in lists:
             assert places.count(place) == len(hosts)
             assert all(host.place is place for host in hosts)
         assert not self.inactive or self.is_full

@@ -151,6 +151,7 @@ class Place(Enum):
     IDLE = "idle"  # it is being served; afterwards it is in another place
     HEAP = "heap"
     BUSY = "busy"  # in its group's line, until one of the group's requests is answered
+    OCCUPIED = "occupied"  # its connections are in use; it gets another if there is time for that
     NEEDS_REFILL = "needs_refill"  # its turn came, its window is empty, and the store has more
     ROBOTS_LINE = "robots_line"  # its turn came for a robots.txt, and too many are being fetched
     ASLEEP = "asleep"  # until `wake`
@@ -186,10 +187,12 @@ class Host(HostQueue):
     __slots__ = (
         "awaits_robots",
         "budget",
+        "connections",
         "counts",
         "due",
         "has_gap",
         "is_paused",
+        "on_wire",
         "pages",
         "place",
         "reason",
@@ -209,6 +212,8 @@ class Host(HostQueue):
         self.counts: HostCounts | None = None
         self.has_gap = True  # between two requests, as far as is known
         self.under_way = 0  # requests without a result
+        self.on_wire = 0  # of these, without an answer
+        self.connections = 1  # it may use at once, while it has no gap
         self.pages = 0  # of these, for pages
         self.sitemaps: SitemapUse | None = None
         self.silence: Silence | None = None
@@ -286,5 +291,6 @@ class Host(HostQueue):
         assert self.place is not Place.IDLE, self
         assert self.place is not _UNSCHEDULED or self.is_spent, self
         assert 0 <= self.pages <= self.under_way, self
+        assert self.on_wire >= (1 if self.place is Place.OCCUPIED else 0), self
         assert self.budget is None or self.counts is not None, self
         assert self.budget is None or self in self.budget.members, self

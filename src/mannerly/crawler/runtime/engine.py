@@ -273,7 +273,7 @@ class Engine:
             if granted == 0:
                 continue
             try:
-                requests = shard.start_due(now, granted)
+                requests = shard.start_due(now, granted, has_time=self._wire.was_idle)
             except (LeaseLost, StoreAway) as error:
                 self._lose(shard.number, error)
                 return

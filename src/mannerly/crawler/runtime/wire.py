@@ -42,6 +42,11 @@ class Wire:
         self.watch, self.start = fetcher.watch, fetcher.start
         fetcher.ask(self._may_leave)
 
+    @property
+    def was_idle(self) -> bool:
+        """Return whether the fetcher had nothing to do for a while when it was last called."""
+        return self._fetcher.was_idle
+
     def oldest(self, now: Instant) -> OldestRequest | None:
         """Return what was started first of those on the wire, for screens."""
         request = self._fetcher.oldest

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     from .interfaces import Consumer, PageReader
 
+WIDENS_BY = 8  # one more connection to a host at a time, for so many requests under way
 PASSES = 4  # of one `start_due`: rules and queues are read in between
 ADMIT = 10_000  # URLs of the waiting room let in per tick
 
@@ -167,15 +168,20 @@ class Shard:
         """Take in seeds; those of other shards are passed on."""
         self.routes.seeds(candidates)
 
-    def start_due(self, now: Now, room: int) -> list[Request]:
-        """Return up to `room` requests that may be sent now; each has its permit."""
+    def start_due(self, now: Now, room: int, *, has_time: bool = True) -> list[Request]:
+        """Return up to `room` requests that may be sent now; each has its permit.
+
+        `has_time`: the loop has had time for more connections to the same hosts.
+        """
         frontier, requests = self.frontier, list[Request]()
+        widening = 1 + self.flights.unsettled // WIDENS_BY if has_time else 0
         for _ in range(PASSES):
             taken = frontier.take(
                 now.mono,
                 self.judge,
                 room=room - len(requests),
                 robots_room=self.flights.robots_room,
+                widening=widening,
             )
             for entry, reason in taken.dropped:
                 self.judge.replaced.discard(entry.seq)
