@@ -11,6 +11,8 @@ that method of one engine:
     finish   the Deferred fires: all that belongs to the page is written in one transaction
 
 Where Scrapy's engine has no such method, or does not call it, `open` raises.
+
+The module is long because a scheduler of Scrapy is one class: the engine asks it for everything.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ _log = logging.getLogger(__name__)
 DUPEFILTER = "scrapy.dupefilters.RFPDupeFilter"
 REPEATED = frozenset({"GET", "HEAD"})  # the methods that are asked again after a kill
 _HANDLE = "_handle_downloader_output"
+_LIVE = 1000  # requests that wait in memory, too
 _NAMED = 10  # URLs in one line of the log
 
 
@@ -98,6 +101,7 @@ class DurableScheduler(BaseScheduler):
         self._fingerprint = crawler.request_fingerprinter.fingerprint
         # What cannot be stored, with its identity if the spider's start has given it.
         self._memory: list[tuple[int, int, Request, bytes | None]] = []
+        self._live: dict[int, Request] = {}  # some that wait, so that they need not be restored
         self._open = 0
         self._started: Counter[bytes] = Counter()
         self._before: dict[bytes, int] = {}
@@ -123,7 +127,9 @@ class DurableScheduler(BaseScheduler):
         self._start_goes_last = bool(settings["SCHEDULER_START_MEMORY_QUEUE"])
         named = settings.get("MANNERLY_DIR")
         folder = Path(named or "crawl-" + re.sub(r"[^\w.-]+", "-", spider.name))
-        self.queue = SpiderQueue(folder, spider.name, _order_of(memory_queue))
+        order = _order_of(memory_queue)
+        self._is_newest_first = order == "lifo"
+        self.queue = SpiderQueue(folder, spider.name, order)
         self._stand_around(inner)
         self._take_over_cookies()
         self._crawler.signals.connect(self._note_item, signals.item_scraped)
@@ -177,14 +183,13 @@ class DurableScheduler(BaseScheduler):
         else:
             try:
                 taken = self.queue.take()
+                if taken is None:
+                    return None
+                number = taken
+                request = self._live.pop(taken) if taken in self._live else self._restored(taken)
             except StoreError as error:
                 self._fail(error)
                 return None
-            if taken is None:
-                return None
-            number, body = taken
-            # The file is ours (mode 600), as a job directory of Scrapy is, which has pickles, too.
-            request = request_from_dict(pickle.loads(body), spider=self._spider)  # noqa: S301
         page = _Page(self, number, request.url)
         if started is not None:
             page.outcome.started.append(started)
@@ -192,6 +197,11 @@ class DurableScheduler(BaseScheduler):
         self._open += 1
         self._stats.inc_value("scheduler/dequeued")
         return request
+
+    def _restored(self, number: int) -> Request:
+        # The file is ours (mode 600), as a job directory of Scrapy is, which has pickles, too.
+        stored = pickle.loads(self.queue.body_of(number))  # noqa: S301
+        return request_from_dict(stored, spider=self._spider)
 
     def close(self, reason: str) -> None:  # noqa: ARG002 - the signature is Scrapy's
         """Let another process have the queue."""
@@ -253,11 +263,21 @@ class DurableScheduler(BaseScheduler):
                 self._stats.inc_value("dupefilter/filtered")
                 continue
             new += 1
-            if entry.body is None:
+            if entry.body is not None:
+                self._keep_live(given, request)
+            else:
                 heapq.heappush(self._memory, (-entry.priority, given, request, entry.started))
         if new:
             self._stats.inc_value("scheduler/enqueued", new)
         return new
+
+    def _keep_live(self, number: int, request: Request) -> None:
+        """Keep a request in memory, too, if it is one of those whose turn comes soonest."""
+        if len(self._live) >= _LIVE:
+            if not self._is_newest_first:
+                return
+            del self._live[next(iter(self._live))]
+        self._live[number] = request
 
     def _stand_around(self, inner: Callable[[Any, Request], Deferred[None]]) -> None:
         def handle(result: Response | Request | Failure, request: Request) -> Deferred[None]:

@@ -46,6 +46,7 @@ _KIND = FileKind(
 _FILE = "spider.db"
 _LOCK = FileKind("lock", 0x6D6E736C, 1, "CREATE TABLE lock (unused INTEGER)")
 _CACHE_BYTES = 16 << 20
+_LATELY = 50_000  # fingerprints in memory: 5 MB
 _AFTER_ALL = 1 << 60  # added to the turns of start requests: others of their priority go first
 
 Order = Literal["lifo", "fifo"]
@@ -120,6 +121,7 @@ class SpiderQueue:
 
     def __init__(self, folder: Path, spider: str, order: Order = "lifo") -> None:
         self._newest_first = order == "lifo"
+        self._lately: set[bytes] = set()  # fingerprints that are in the file, some of them
         try:
             folder.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
         except OSError as error:
@@ -169,27 +171,44 @@ class SpiderQueue:
 
     def knows(self, fingerprint: bytes) -> bool:
         """Return whether a request was seen before."""
-        return bool(self._database.row("SELECT 1 FROM seen WHERE fingerprint = ?", (fingerprint,)))
+        if fingerprint in self._lately:
+            return True
+        row = self._database.row("SELECT 1 FROM seen WHERE fingerprint = ?", (fingerprint,))
+        if row is not None:
+            self._note_lately(fingerprint)
+        return row is not None
+
+    def _note_lately(self, fingerprint: bytes) -> None:
+        """Note that the file has it: most links of a page are links of the pages before."""
+        if len(self._lately) >= _LATELY:
+            self._lately.clear()
+        self._lately.add(fingerprint)
 
     def times_started(self, identity: bytes) -> int:
         """Return how often the start of the spider has given this, in all processes before."""
         row = self._database.row("SELECT times FROM started WHERE identity = ?", (identity,))
         return 0 if row is None else int(row[0])
 
-    def take(self) -> tuple[int, bytes] | None:
-        """Return the next request, with its number; None: none waits."""
+    def take(self) -> int | None:
+        """Return the number of the next request; None: none waits."""
         if not self.waiting:
             return None
         row = self._database.row(
             "UPDATE requests SET state = ? WHERE id = (SELECT id FROM requests WHERE state = 0 "
-            "ORDER BY priority DESC, turn LIMIT 1) RETURNING id, body",
+            "ORDER BY priority DESC, turn LIMIT 1) RETURNING id",
             (TAKEN,),
         )
         if row is None:
             self.waiting = 0
             return None
         self.waiting -= 1
-        return row[0], row[1]
+        return int(row[0])
+
+    def body_of(self, number: int) -> bytes:
+        """Return a request that was taken, as it was stored."""
+        row = self._database.row("SELECT body FROM requests WHERE id = ?", (number,))
+        assert row is not None, "it stays until it was handled"
+        return bytes(row[0])
 
     def note_sent(self, number: int) -> None:
         """Note that a request leaves now which must not be repeated; it is on the disk then."""
@@ -241,6 +260,9 @@ class SpiderQueue:
                 database.execute("INSERT OR REPLACE INTO cookies VALUES (?, ?)", (jar, content))
         self._last = last
         self.waiting += added
+        for entry, given in zip(outcome.entries, numbers, strict=True):
+            if entry.fingerprint is not None and (given is None or entry.body is not None):
+                self._note_lately(entry.fingerprint)
         return numbers
 
     def _turn(self, number: int, entry: QueuedRequest) -> int:
