@@ -39,7 +39,8 @@ CONTRACT = [
     *("fetched_at", "attempts", "links", "canonical", "redirect_to", "error", "host", "digest"),
     *("cache_status", "age", "total_ms", "noindex", "description", "h1", "lang", "in_sitemap"),
     *("lastmod", "etag", "last_modified", "text_digest", "change", "previous_status"),
-    *("previous_digest", "previous_fetched_at"),
+    *("previous_digest", "previous_fetched_at", "rendered", "requests", "render_s"),
+    *("render_error", "render_refused"),
 ]
 METADATA = "metadata"  # only in formats that can hold it
 LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"

@@ -126,6 +126,11 @@ class PageRecord(NamedTuple):
     previous_status: int | None = None  # status in the crawl before
     previous_digest: str | None = None  # digest in the crawl before
     previous_fetched_at: float | None = None  # fetched_at of the crawl before
+    rendered: bool = False  # a browser has shown it: title, links and text are of its final DOM
+    requests: int | None = None  # that the page has made while it was rendered
+    render_s: float | None = None  # seconds in the browser, without waiting for its requests
+    render_error: str | None = None  # why the DOM may be incomplete, or is that of the answer
+    render_refused: int | None = None  # POSTs and WebSockets of the page that were refused
 
 
 class PageChange(StrEnum):
@@ -355,6 +360,19 @@ class RawExchange(NamedTuple):
     cut: str | None = None  # why the body is not complete: "length", "time" or "disconnect"
 
 
+class Rendering(NamedTuple):
+    """The work of a browser on an answer, whose body is the final DOM then."""
+
+    received: bytes  # the body as the server sent it, decoded
+    requests: tuple[str, ...] = ()  # URLs that the page has asked for
+    seconds: float = 0.0  # of real time, without waiting for its requests
+    refused: int = 0  # POSTs and WebSockets that it was refused
+    error: str | None = None
+    left_for: str | None = None  # a script went to this URL
+    picture: bytes | None = None  # PNG
+    is_rendered: bool = True  # False: the body is still that of the server
+
+
 @dataclass(slots=True)
 class Fetched:
     """The outcome of one request. Of `status` and `error` exactly one is set.
@@ -377,7 +395,13 @@ class Fetched:
     detail: str | None = None
     is_truncated: bool = False
     exchange: RawExchange | None = None
+    rendering: Rendering | None = None
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def requisites(self) -> tuple[str, ...]:
+        """The URLs that the page has asked for itself, in a browser."""
+        return () if self.rendering is None else self.rendering.requests
 
     @property
     def digest(self) -> str | None:

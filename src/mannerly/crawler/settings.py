@@ -25,6 +25,7 @@ from mannerly.politeness.settings import check_field
 from .fetch.credentials import read_header, read_login
 from .fetch.guard import NetworkGuard
 from .fetch.settings import check_header, check_proxy, host_name
+from .render.choice import check_pattern
 from .web.caches import variants_of
 from .web.choices import ScopeMode
 from .web.scope import Scope
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.option import Option
     from mannerly.crawler.options.values import Given
     from mannerly.politeness.settings import Settings
+
+RENDER_KINDS = frozenset(
+    {"image", "font", "media", "stylesheet", "script", "xhr", "fetch", "document", "other"}
+)
+"""The kinds of requests of pages that can be switched off."""
 
 NAMES_HOSTS = ("ct", "all")  # sources of seeds that name other hosts of the seeds' sites
 
@@ -59,7 +65,29 @@ class CrawlSettings(CrawlFields):
         for host in self.hosts:
             self.pace_of(host)
         self._check_warming()
+        self._check_rendering()
         self._check_wire()
+
+    def _check_rendering(self) -> None:
+        for pattern in self.render:
+            try:
+                check_pattern(pattern)
+            except ValueError as error:
+                raise SettingsError("render", pattern, str(error)) from None
+        for text in self.wait_for:
+            host, equals, selector = text.partition("=")
+            if not (host.strip() and equals and selector.strip()):
+                allowed = "HOST=SELECTOR, as in shop.example=.price"
+                raise SettingsError("wait_for", text, allowed)
+        for kind in sorted(self.blocked_kinds - RENDER_KINDS):
+            allowed = "kinds of " + ", ".join(sorted(RENDER_KINDS)) + ", or none"
+            raise SettingsError("render_block", kind, allowed)
+
+    @property
+    def blocked_kinds(self) -> frozenset[str]:
+        """Return the kinds of requests that rendered pages do not make."""
+        words = {word.strip().lower() for word in self.render_block.split(",")}
+        return frozenset(words - {"", "none"})
 
     def _check_warming(self) -> None:
         for text in self.variants:
@@ -94,6 +122,8 @@ class CrawlSettings(CrawlFields):
         after a file was removed. Secrets are not stored.
         """
         self._check_secrets()
+        if self.render:
+            self._check_browser()
         if self.ca_file is None:
             return
         if not Path(self.ca_file).is_file():
@@ -105,6 +135,15 @@ class CrawlSettings(CrawlFields):
         except OSError:  # SSLError is one too
             allowed = "a readable file of certificates in PEM format"
             raise SettingsError("ca_file", self.ca_file, allowed) from None
+
+    def _check_browser(self) -> None:
+        """Raise SettingsError if there is no browser that starts."""
+        from .render.chromium import BrowserError, checked  # rarely needed
+
+        try:
+            checked(self.browser, no_sandbox=self.browser_no_sandbox)
+        except BrowserError as error:
+            raise SettingsError("browser", self.browser or "none", str(error)) from None
 
     def _check_secrets(self) -> None:
         for name, text in self._with_secrets():

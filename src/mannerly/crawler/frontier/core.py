@@ -190,7 +190,29 @@ class Frontier:
     def unrequest(self, request: RobotsRequest) -> bool:
         """Take back a request for a robots.txt; return False if it was sent already."""
         host = self._hosts.get(request.host)
-        return host is not None and host.pull_robots(request)
+        return host is not None and host.pull(request)
+
+    def ask(self, entry: Entry, *, now: Instant) -> None:
+        """Send a request that is in no store at its host's next turn, ahead of its window.
+
+        It is judged. When it has ended it has to be named to `committed`.
+        """
+        host = self._places.schedule(entry.host)
+        self._windows.ask(host, entry)
+        if host.place is _IDLE or host.place is _ASLEEP:
+            self._to_heap(host, _turn(host, now))
+
+    def take_back(self, entry: Entry, *, now: Instant) -> bool:
+        """Take back an entry of `ask`; return False if it is under way."""
+        retries = self._retries.discard(lambda each: each.seq == entry.seq)
+        host = self._hosts.get(entry.host)
+        is_here = host is not None and host.pull(entry)
+        if not (retries or is_here):
+            return False
+        self._windows.taken_back(entry, in_memory=is_here)
+        if host is not None and host.is_spent and host.place is not _UNSCHEDULED:
+            self._places.withdraw(host, now)
+        return True
 
     # ------------------------------------------------------------------ out
 

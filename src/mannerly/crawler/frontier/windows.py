@@ -63,6 +63,17 @@ class Windows:
         assert entry.seq in self._outstanding, "only a URL that was taken can be put back"
         self.queued += 1
 
+    def ask(self, queue: HostQueue, entry: Entry) -> None:
+        """Put an entry that is in no store in front of its host's window."""
+        self.queued += 1
+        self.push_retry(queue, entry)
+
+    def taken_back(self, entry: Entry, *, in_memory: bool) -> None:
+        """Count off an entry of `ask` that was taken out of its queue, or out of the retries."""
+        self.queued -= 1
+        self.in_memory -= in_memory
+        self.committed((entry,))
+
     def push_retry(self, queue: HostQueue, entry: Entry) -> None:
         """Put an entry that is due for a retry in front of its host's window."""
         queue.push_retry(entry)

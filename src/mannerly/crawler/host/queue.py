@@ -106,11 +106,11 @@ class HostQueue:
         """Queue a request for a robots.txt, before retries: one may be waiting for these rules."""
         self.front = [request, *(self.front or ())]
 
-    def pull_robots(self, request: RobotsRequest) -> bool:
-        """Take a request for a robots.txt out again; return whether it was still here."""
-        if self.front is None or request not in self.front:
+    def pull(self, item: Entry | RobotsRequest) -> bool:
+        """Take out again what was queued ahead of the window; return whether it was still here."""
+        if self.front is None or item not in self.front:
             return False
-        self.front.remove(request)
+        self.front.remove(item)
         self.front = self.front or None
         return True
 

@@ -448,6 +448,82 @@ class CrawlFields:
         of_machine=True,
     )
 
+    render: tuple[str, ...] = option(
+        (),
+        "Show these pages in a browser before they are read: a glob over their URL, a host, all, "
+        "or auto (pages with scripts and next to no text); repeatable. Needs a Chromium.",
+        group="Pages that need a browser",
+        metavar="PATTERN",
+        for_jobs=True,
+    )
+    browser: str | None = option(
+        None,
+        "With render: the Chromium to start.",
+        default_words="the system's, or that of Playwright",
+        metavar="PATH",
+        project_use=ProjectUse.NONE,
+        of_machine=True,
+    )
+    browser_no_sandbox: bool = option(
+        False,
+        "With render, as root: start the browser without its sandbox. It has no network, but a "
+        "page that breaks out of it has the rights of root.",
+        project_use=ProjectUse.NONE,
+        is_advanced=True,
+        of_machine=True,
+    )
+    render_timeout_s: float = option(
+        30.0,
+        "Time that a page may take until it rests, in its own time, which stands still while its "
+        "requests wait; then its DOM is read as it is.",
+        low=0.1,
+        for_jobs=True,
+    )
+    wait_for: tuple[str, ...] = option(
+        (),
+        "With render: pages of this host are finished when this CSS selector matches; repeatable.",
+        metavar="HOST=SELECTOR",
+        for_jobs=True,
+    )
+    render_block: str = option(
+        "image,font,media",
+        "With render: kinds of requests that pages do not make, with commas: image, font, media, "
+        "stylesheet, script, xhr, fetch, document (frames), other; none.",
+        metavar="KINDS",
+        is_advanced=True,
+        for_jobs=True,
+    )
+    render_post: tuple[str, ...] = option(
+        (),
+        "With render: let scripts of pages send POST requests to this host; repeatable.",
+        metavar="HOST",
+        is_advanced=True,
+        for_jobs=True,
+    )
+    render_session: tuple[str, ...] = option(
+        (),
+        "With render: let pages of this host see the storage of those before; repeatable.",
+        metavar="HOST",
+        is_advanced=True,
+        for_jobs=True,
+    )
+    render_tabs: int = option(
+        8,
+        "With render: maximum pages that a process shows at once; 55 MB each.",
+        low=1,
+        high=256,
+        is_advanced=True,
+        of_machine=True,
+    )
+    render_memory: int = option(
+        2 << 30,
+        "With render: maximum memory of a browser; beyond it the largest page is ended.",
+        kind=ValueKind.BYTES,
+        low=256 << 20,
+        is_advanced=True,
+        of_machine=True,
+    )
+
     warm: bool = option(
         False,
         "Ask for each page again until the cache in front of the site has it: see mannerly warm.",

@@ -124,6 +124,16 @@ class CrawlOptions(TypedDict, total=False):
     keep_bodies: bool | None
     segment_size: int | str | None
     durable: bool | None
+    render: str | Sequence[str] | None
+    browser: str | None
+    browser_no_sandbox: bool | None
+    render_timeout: float | None
+    wait_for: str | Sequence[str] | None
+    render_block: str | None
+    render_post: str | Sequence[str] | None
+    render_session: str | Sequence[str] | None
+    render_tabs: int | None
+    render_memory: int | str | None
     warm: bool | None
     variant: str | Sequence[str] | None
     max_error_rate: float | None

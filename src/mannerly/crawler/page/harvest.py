@@ -62,7 +62,8 @@ def harvest(
     is_page = row.is_page
     if not is_page and (read := _READERS.get(row.form)) is not None:
         return read(entry, answer, rules, wall)
-    if status in REDIRECTS and row.redirects:
+    has_left = answer.rendering is not None and answer.rendering.left_for is not None
+    if has_left or (status in REDIRECTS and row.redirects):
         follow = harvest_redirect if is_page else harvest_moved_sitemap
         return follow(entry, answer, rules, wall)
     if status is None or not 200 <= status < 300:

@@ -49,7 +49,7 @@ from .pcre import Substitution
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mannerly.crawler.model import Entry, Fetched, ListedPage, PageItems
+    from mannerly.crawler.model import Entry, Fetched, ListedPage, PageItems, Rendering
 
 
 _MAX_HEADER_LENGTH = 100
@@ -99,7 +99,7 @@ def page_record(
     if cache_status is None:
         cache_status = headers.get("cache-status") or headers.get("x-cache-status")
     page = page or _NO_PAGE
-    return PageRecord(  # by position, as in the class: 27 keywords would take a microsecond more
+    record = PageRecord(  # by position, as in the class: 27 keywords would take a microsecond more
         entry.url,
         answer.status,
         entry.depth,
@@ -129,6 +129,18 @@ def page_record(
         _validator(headers.get("last-modified")),
         digest_of_text,
         _NEW,
+    )
+    return record if answer.rendering is None else with_rendering(record, answer.rendering)
+
+
+def with_rendering(record: PageRecord, rendering: Rendering) -> PageRecord:
+    """Add what a browser has made of a page."""
+    return record._replace(
+        rendered=rendering.is_rendered,
+        requests=len(rendering.requests),
+        render_s=rendering.seconds,
+        render_error=rendering.error,
+        render_refused=rendering.refused,
     )
 
 

@@ -3,6 +3,7 @@
     recheck    pages that have a record are asked for with validators, and compared
     check      once only links are checked, no page is visited
     warm       a page is asked for until its cache has it
+    render     pages are shown in a browser before they are read
     links      the links of pages are kept
     requisites what pages need to be shown is fetched, too
     archive    answers are kept
@@ -48,6 +49,10 @@ def plugins_for(
         from .warm import Warm
 
         plugins.append(Warm(settings, emit))
+    if settings.render:
+        from .render import RenderPages
+
+        plugins.append(RenderPages(settings))
     if settings.links:
         from .links import Links
 

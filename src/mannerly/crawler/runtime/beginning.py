@@ -11,12 +11,14 @@ import msgspec
 
 from mannerly.crawler.fetch.credentials import Credentials
 from mannerly.crawler.fetch.settings import FetchSettings
+from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.inspection.view import settings_of
 from mannerly.crawler.model import Candidate, Now
 from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.page.extract import Extracting
 from mannerly.crawler.page.links import HrefMemory, LinkRules
+from mannerly.crawler.render.values import RenderLimits
 from mannerly.crawler.store import is_in_server, name_of
 from mannerly.crawler.store.base import Manifest
 from mannerly.crawler.web.seeds import COMMONCRAWL, CT, seed_candidates, sitemap, usual_sitemaps
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.hosts.leases import Leases
     from mannerly.politeness.clock import TimeSource
+
+    from .rendering import Browsers
 
 # Settings that decide about URLs: a resumed crawl keeps them, half a crawl under each is neither.
 KEPT = tuple(option.target for option in OPTIONS.values() if option.target and option.is_fixed)
@@ -54,6 +58,28 @@ def extracting(settings: CrawlSettings) -> Extracting | None:
     """Return the extract function of a crawl; None: it has none."""
     name = settings.extract
     return None if name is None else Extracting(name, settings.extract_timeout_s)
+
+
+def browsers_of(settings: CrawlSettings, shards: int) -> Browsers | None:
+    """Return the browsers of a process; None: no page is rendered."""
+    if not settings.render:
+        return None
+    from mannerly.crawler.render.chromium import installed  # with the next: rarely needed
+
+    from .browser_desk import BrowserPlan
+    from .rendering import Browsers
+
+    limits = RenderLimits(
+        settings.render_timeout_s,
+        settings.render_timeout_s,
+        settings.max_bytes,
+        settings.blocked_kinds,
+        frozenset(host.lower() for host in settings.render_post),
+        frozenset(host.lower() for host in settings.render_session),
+    )
+    browser = installed(settings.browser, no_sandbox=settings.browser_no_sandbox)
+    plan = BrowserPlan(browser, limits, settings.render_tabs, settings.render_memory)
+    return Browsers(plan, Sharding(shards).shard_of)
 
 
 def first_candidates(settings: CrawlSettings, manifest: Manifest) -> list[Candidate]:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .budget import PageBudget
     from .delivery import Delivery
     from .offload import Offload
+    from .rendering import Browsers
 
 TICK_S = 0.25
 RECEIVE = 2000  # links of other shards that each shard takes over per tick
@@ -102,6 +103,7 @@ class Engine:
         memory: BodyMemory | None = None,
         leases: Leases | None = None,
         exchange: StoreExchange | None = None,
+        browsers: Browsers | None = None,
     ) -> None:
         self._exchange = exchange or OneByOne()
         self._memory = memory or BodyMemory()
@@ -118,6 +120,9 @@ class Engine:
         self._delivery = delivery
         if offload is not None:
             fetcher.watch(offload.descriptor)
+        self._browsers = browsers
+        if browsers is not None:
+            fetcher.watch(browsers.descriptor)
         self._fold = StatsFold()
         self._events = events or Events()
         self._events.listen(self._fold)
@@ -184,6 +189,8 @@ class Engine:
         self._receive(self.due_in_s(longest_s, now))
         if self._offload is not None:
             self._collect(self._offload)
+        if self._browsers is not None:
+            self._serve_browsers(self._browsers)
         if self._delivery is not None:
             self._delivery.flush()
         try:
@@ -269,11 +276,16 @@ class Engine:
         start, budget, has_room = self._wire.start, self._budget, self.shards.has_room
         for shard, room in self.shards.rooms(self._governor.total, now.mono):
             granted = budget.take(room) if room > 0 else 0
+            takes_pages = granted > 0
+            if not takes_pages and room > 0 and shard.subrequests:
+                granted = room  # pages that were started wait for these
             has_room[shard.number] = granted > 0
             if granted == 0:
                 continue
             try:
-                requests = shard.start_due(now, granted, has_time=self._wire.was_idle)
+                requests = shard.start_due(
+                    now, granted, has_time=self._wire.was_idle, pages=takes_pages
+                )
             except (LeaseLost, StoreAway) as error:
                 self._lose(shard.number, error)
                 return
@@ -369,6 +381,41 @@ class Engine:
                 continue
             if KINDS[flight.item.kind].is_page:  # a list has no body any more, only URLs
                 self._account(flight, answer, frees_page=frees_page)
+
+    def _serve_browsers(self, browsers: Browsers) -> None:
+        """Take what pages in browsers ask for, and those that are finished."""
+        asked, forgotten, done = browsers.collect()
+        if not (asked or forgotten or done):
+            return
+        now, by_number = self._now(), self._by_number
+        for request in asked:
+            shard = by_number.get(browsers.owner_of(request))
+            if shard is None:
+                browsers.refuse(request, "other_process")
+            else:
+                shard.subrequests.ask(request, now)
+        for request in forgotten:
+            shard = by_number.get(browsers.owner_of(request))
+            if shard is not None:
+                shard.subrequests.forget(request, now)
+        for reading, answer in done:
+            self._take_rendered(reading, answer, now)
+
+    def _take_rendered(self, reading: PageReading, answer: Fetched, now: Now) -> None:
+        flight = reading.flight
+        self._memory.held -= answer_bytes(_READING, reading.answer, flight.item.kind)
+        if self.shards.take_stale(flight):
+            self._give_back(flight)
+            return
+        try:
+            frees_page = self._by_number[flight.shard].rendered(reading, answer, now)
+        except (LeaseLost, StoreAway) as error:
+            if flight.stage is _READING:
+                self._by_number[flight.shard].flights.end(flight)
+            self._give_back(flight)
+            self._lose(flight.shard, error)
+            return
+        self._account(flight, answer, frees_page=frees_page)
 
     def _settle_acknowledged(self, delivery: Delivery, now: Now) -> None:
         """Settle the pages that the program is done with."""

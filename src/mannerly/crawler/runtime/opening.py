@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.extract import Extracting
     from mannerly.crawler.page.links import LinkRules
     from mannerly.crawler.settings import CrawlSettings
-    from mannerly.crawler.shard.interfaces import Consumer, PageReader
+    from mannerly.crawler.shard.interfaces import Consumer, PageReader, Renderer
     from mannerly.crawler.shard.plugin import Plugin, Plugins
     from mannerly.crawler.store.base import CrawlStore, ShardStore
     from mannerly.hosts.leases import Leases
@@ -47,6 +47,7 @@ class ShardParts(NamedTuple):
     extract: Extracting | None
     watched: Watched
     leases: Leases | None  # None: no other crawl can want these hosts
+    renderer: Renderer | None = None  # shows pages in browsers
 
 
 class ShardOpener:
@@ -101,6 +102,7 @@ class ShardOpener:
             boot=boot_id(),
             watched=common.watched,
             leases=common.leases,
+            renderer=common.renderer,
         )
         shard.offer(self._first.get(number, []))
         return shard

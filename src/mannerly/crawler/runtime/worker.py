@@ -6,7 +6,7 @@ is finished, is up to its `Coordinator`.
 
 The worker acts on control records about the whole crawl (pause and the number of requests in
 flight) and passes those about URLs and hosts to its shards. Those that end the run are read by
-`RunLimits`.
+`RunLimits`. It is long because all parts of a process are made and released here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mannerly.hosts.base import said_of
 from mannerly.politeness.clock import MonotonicClock
 
 from .agreement import WorkProgress
-from .beginning import extracting, fetch_settings, join_others, rules_of
+from .beginning import browsers_of, extracting, fetch_settings, join_others, rules_of
 from .delivery import Delivery
 from .engine import Engine
 from .event_batches import EventCollector
@@ -112,8 +112,16 @@ class Worker:
             self._fetcher.watch(self._delivery.descriptor)
         self.emit = (events := Events()).emit
         self.events = EventCollector(events, watched) if watched is not Watched.NO else None
+        self._browsers = browsers_of(settings, manifest.shards)
         common = ShardParts(
-            self._rules, events, self._offload, self._delivery, self._extract, watched, self._leases
+            self._rules,
+            events,
+            self._offload,
+            self._delivery,
+            self._extract,
+            watched,
+            self._leases,
+            self._browsers,
         )
         self.opener = ShardOpener(store, settings, common, is_resumed=is_resumed)
         self.engine = Engine(
@@ -131,6 +139,7 @@ class Worker:
             memory=memory,
             leases=self._leases,
             exchange=store.fleet or OneByOne(manifest.shards),
+            browsers=self._browsers,
         )
         self._is_paused = self._is_held = False
         self.orders = OrderBook(store)
@@ -272,6 +281,8 @@ class Worker:
         """Release everything without a commit: after an error a batch may be incomplete."""
         try:
             self._offload.close()
+            if self._browsers is not None:
+                self._browsers.close()
             if self._delivery is not None:
                 self._delivery.close()
             if not with_process:

@@ -17,6 +17,7 @@
     a 403, or a page like the one before: the     Again; what it answers then decides
       core is undecided whether it is refused
     a page or a list too long for the loop        Read in another process
+    a page that is to be rendered                 Render: a plug-in says so (`plugins.render`)
     anything else                                 Settled: record and links
 
 Whether a retry is granted is decided by the politeness core before this is asked.
@@ -68,6 +69,12 @@ class Read(NamedTuple):
     work: Callable[[], object]
 
 
+class Render(NamedTuple):
+    """Show it in a browser; what comes out is read in place of the answer."""
+
+    wait_for: str | None = None  # the selector to wait for
+
+
 class Settled(NamedTuple):
     """It has its result; `failure` is the reason if it never reached the server."""
 
@@ -80,7 +87,7 @@ class Abandoned(NamedTuple):
     reason: str
 
 
-Follows: TypeAlias = Again | LearnRules | Read | Settled | Abandoned
+Follows: TypeAlias = Again | LearnRules | Read | Render | Settled | Abandoned
 
 SETTLED = Settled()  # what follows from nearly every answer
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.host.inflight import InFlight
     from mannerly.crawler.model import Fetched, RawExchange
     from mannerly.crawler.page.record import Harvest
+    from mannerly.crawler.render.values import SubAnswer, SubRequest
     from mannerly.politeness.model import Outcome
 
     Finish: TypeAlias = Callable[[Harvest, object], Harvest]
@@ -39,6 +40,16 @@ class PageReader(Protocol):
 
     def run(self, tag: PageReading, work: Callable[[], object], size: int, page: str) -> None:
         """The same for work of a plug-in, which may run the user's code; `page` is the URL."""
+
+
+class Renderer(Protocol):
+    """Shows pages in browsers (`runtime.rendering`)."""
+
+    def render(self, tag: PageReading, wait_for: str | None) -> None:
+        """Show the page of an answer; the result comes back through `Shard.rendered`."""
+
+    def answer(self, request: SubRequest, answer: SubAnswer) -> None:
+        """Give a page what it has asked for."""
 
 
 class PageResult(NamedTuple):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .routes import Routes
     from .sitemaps import SitemapQuota
 
+HELD_S = 0.25  # until a page is looked at again, while only other requests may start
 CONNECTING_POLL_S = 0.05  # how often to look whether a request that is still connecting has left
 
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
@@ -52,6 +53,7 @@ class Judge:
 
     Attributes:
         replaced: links in memory, by seq, in whose place requests with a label came.
+        holds_pages: no page may start now; other requests may.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Judge:
     ) -> None:
         self._store = store
         self.replaced: set[int] = set()
+        self.holds_pages = False
         self._host, self._politeness = contacts.hosts.get, contacts.politeness
         self._robots = gate
         self._is_excluded = routes.is_excluded
@@ -92,6 +95,8 @@ class Judge:
         for admits in self._plugins.admit:
             if (drop := admits(entry)) is not None:
                 return drop
+        if self.holds_pages and row.limit is _PAGES:
+            return Later(now + HELD_S)
         if row.limit is _SITEMAPS:
             return self._judge_sitemap(entry, host, now)
         ruling = self._robots.judge(entry, now)

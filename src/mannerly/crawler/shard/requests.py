@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import ShardStore
 
     from .plugin import Plugins
+    from .subrequests import SubRequests
 
 
 class Unsendable(Exception):  # noqa: N818 - the reason of a dropped entry
@@ -34,8 +35,10 @@ class RequestMaker:
         flights: Flights,
         plugins: Plugins,
         store: ShardStore,
+        subrequests: SubRequests,
     ) -> None:
         self._store = store
+        self._subrequests = subrequests
         # By the number of the kind: seconds, bytes, and whether it is asked with HEAD.
         self._by_kind = tuple(
             (
@@ -68,7 +71,10 @@ class RequestMaker:
         is_fresh = item.attempts > 0
         request = Request(item.url, host, timeout_s, size, self._headers, flight, is_head, is_fresh)
         if KINDS[item.kind].carries:
-            self._add_payload(item, request)
+            if item.seq < 0:
+                self._subrequests.complete(item, request)
+            else:
+                self._add_payload(item, request)
         for ask in self._plugins.ask:
             ask(item, request)
         return request

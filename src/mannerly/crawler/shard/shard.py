@@ -30,13 +30,23 @@ from mannerly.crawler.events import Events, Watched
 from mannerly.crawler.host.inflight import Flights
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, Fetched, LocalError, Request, RobotsRequest
+from mannerly.crawler.page.long_work import long_work
 from mannerly.crawler.store.base import StoreError
 from mannerly.politeness.events import Retired
 from mannerly.politeness.model import THROTTLE
 
 from . import origins
 from .contacts import Contacts
-from .follows import Abandoned, Again, FollowContext, LearnRules, Read, starved, what_follows
+from .follows import (
+    Abandoned,
+    Again,
+    FollowContext,
+    LearnRules,
+    Read,
+    Render,
+    starved,
+    what_follows,
+)
 from .given_up import GivenUpHosts
 from .host_samples import HostSamples, NextWaits
 from .interfaces import PageReading, PageResult
@@ -52,6 +62,7 @@ from .requests import RequestMaker, Unsendable
 from .routes import Routes
 from .sent_once import SentOnce, is_sent_once
 from .sitemaps import Lists, SitemapQuota
+from .subrequests import SubRequests
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import Control
@@ -67,7 +78,7 @@ if TYPE_CHECKING:
     from mannerly.politeness.events import Event as PolitenessEvent
     from mannerly.politeness.model import Instant, Outcome
 
-    from .interfaces import Consumer, PageReader
+    from .interfaces import Consumer, PageReader, Renderer
 
 WIDENS_BY = 8  # one more connection to a host at a time, for so many requests under way
 PASSES = 4  # of one `start_due`: rules and queues are read in between
@@ -103,6 +114,7 @@ class Shard:
         boot: str = "",
         watched: Watched = Watched.NO,
         leases: Leases | None = None,
+        renderer: Renderer | None = None,
     ) -> None:
         self.number = number
         self.store = store
@@ -150,11 +162,13 @@ class Shard:
         self._reporting = Reporting(contacts, given_up, plugins, pending, settings)
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
-        self._request = RequestMaker(settings, self.flights, plugins, store)
+        self.subrequests = SubRequests(contacts, renderer)
+        self._request = RequestMaker(settings, self.flights, plugins, store, self.subrequests)
         self.sent_once = SentOnce(store)
         self._samples = HostSamples(number, contacts) if watched is not Watched.NO else None
         self._waits = NextWaits(contacts) if watched is Watched.CLOSELY else None
         self._reader = reader
+        self._renderer = renderer
         self._consumer = consumer
         self._lacked: Counter[int] = Counter()  # how often memory lacked for a page, by its seq
         self._follow_context = FollowContext(
@@ -168,12 +182,16 @@ class Shard:
         """Take in seeds; those of other shards are passed on."""
         self.routes.seeds(candidates)
 
-    def start_due(self, now: Now, room: int, *, has_time: bool = True) -> list[Request]:
+    def start_due(
+        self, now: Now, room: int, *, has_time: bool = True, pages: bool = True
+    ) -> list[Request]:
         """Return up to `room` requests that may be sent now; each has its permit.
 
-        `has_time`: the loop has had time for more connections to the same hosts.
+        `has_time`: the loop has had time for more connections to the same hosts. Without `pages`
+        only what pages under way wait for may start.
         """
         frontier, requests = self.frontier, list[Request]()
+        self.judge.holds_pages = not pages
         widening = 1 + self.flights.unsettled // WIDENS_BY if has_time else 0
         for _ in range(PASSES):
             taken = frontier.take(
@@ -272,6 +290,13 @@ class Shard:
             self._drop(item, follows.reason)
             # It has no record, so it is not a page of this run.
             frees_page = KINDS[item.kind].is_page
+        elif isinstance(item, Entry) and item.seq < 0:
+            self.flights.end(flight)
+            self.subrequests.answered(item, answer)
+        elif isinstance(follows, Render):
+            assert self._renderer is not None
+            self.flights.read(flight)
+            self._renderer.render(PageReading(flight, answer, outcome), follows.wait_for)
         elif isinstance(follows, Read):
             assert self._reader is not None
             self.flights.read(flight)
@@ -286,6 +311,17 @@ class Shard:
         if reading.found is None or reading.finish is None:
             return self._harvest(reading.flight, reading.answer, reading.outcome, now, work)
         self._complete(reading, reading.finish(reading.found, work), now)
+        return False
+
+    def rendered(self, reading: PageReading, answer: Fetched, now: Now) -> bool:
+        """A page has come back from a browser; return whether it ended without a record."""
+        flight, outcome = reading.flight, reading.outcome
+        entry = flight.item
+        assert isinstance(entry, Entry)
+        work = long_work(entry, answer, self.routes.rules, now.wall) if self._reader else None
+        if self._reader is None or work is None:
+            return self._harvest(flight, answer, outcome, now)
+        self._reader.give(PageReading(flight, answer, outcome), work, len(answer.body))
         return False
 
     def settle(self, flight: InFlight, result: PageResult, now: Now) -> None:
@@ -330,6 +366,8 @@ class Shard:
         self.politeness.cancel(flight.permit, now=now.mono, was_sent=True)
         self.contacts.addresses.cancel(flight.permit, now=now.mono, was_sent=True)
         self.flights.end(flight)
+        if isinstance(flight.item, Entry) and flight.item.seq < 0:
+            self.subrequests.refused(flight.item, "cancelled")
 
     def _give_back(self, flight: InFlight, reason: str, now: Now) -> None:
         """Drop a request that cannot be made; nothing was sent."""
@@ -432,6 +470,9 @@ class Shard:
         return KINDS[again.entry.kind].is_page
 
     def _drop(self, entry: Entry, reason: str) -> None:
+        if entry.seq < 0:
+            self.subrequests.refused(entry, reason)
+            return
         self.pending.drop((entry,), reason)
         self._emit(crawl_events.UrlsDropped(reason, 1))
 
@@ -494,6 +535,8 @@ class Shard:
             self.received += len(received.new) + received.waiting
             self._found(received.new, now)
         self._upkeep(now)
+        if self.subrequests:
+            self.subrequests.tick(now)
         self._emit(self.left.measured(now))
         seen = None if self._samples is None else self._samples.take(now)
         if seen is not None:
@@ -561,6 +604,7 @@ class Shard:
 
     def release(self, now: Now) -> None:
         """Give its hosts back: this process does not work on it any more."""
+        self.subrequests.refuse_all("shard_moved", now)
         if (shared := self.contacts.shared) is not None:
             shared.leave(now)
 

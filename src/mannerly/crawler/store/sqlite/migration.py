@@ -162,6 +162,11 @@ _SHARD_7_TO_11 = f"""
     ALTER TABLE retries ADD COLUMN seeds INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN doing BLOB NOT NULL DEFAULT x'';
     ALTER TABLE totals ADD COLUMN requisites INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN rendered INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE pages ADD COLUMN requests INTEGER;
+    ALTER TABLE pages ADD COLUMN render_s REAL;
+    ALTER TABLE pages ADD COLUMN render_error TEXT;
+    ALTER TABLE pages ADD COLUMN render_refused INTEGER;
     CREATE TABLE payloads (
         seq INTEGER PRIMARY KEY, takes_place INTEGER NOT NULL, payload BLOB NOT NULL
     );

@@ -138,7 +138,9 @@ SHARD = FileKind(
         hops INTEGER NOT NULL DEFAULT 0,
         description TEXT, h1 TEXT, lang TEXT, etag TEXT, last_modified TEXT, text_digest TEXT,
         change TEXT, previous_status INTEGER, previous_digest TEXT, previous_fetched_at REAL,
-        round INTEGER NOT NULL DEFAULT 0, elements INTEGER NOT NULL DEFAULT 0
+        round INTEGER NOT NULL DEFAULT 0, elements INTEGER NOT NULL DEFAULT 0,
+        rendered INTEGER NOT NULL DEFAULT 0, requests INTEGER, render_s REAL, render_error TEXT,
+        render_refused INTEGER
     );
     CREATE TABLE elements (
         first INTEGER PRIMARY KEY, count INTEGER NOT NULL, data BLOB NOT NULL,
