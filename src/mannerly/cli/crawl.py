@@ -122,8 +122,8 @@ def prepare(
     """Return the plan of a run; errors are found before the first request.
 
     `base` are the settings of a new crawl, as far as no option changes them; `verb` says what the
-    run does with a crawl that exists. `directory` is that of the crawl if no option names one; by
-    default its name is made from the seeds.
+    run does with a crawl that exists. `directory` is that of the crawl, and its name in a server,
+    if no option names one; by default it is made from the seeds.
     """
     from mannerly.crawler.store import exists
 
@@ -134,7 +134,7 @@ def prepare(
     sources = read_sources(arguments)
     seeds = list(dict.fromkeys(url for source in sources for url in source.urls))
     if (server := shared.server_of(configuration)) is not None:
-        return shared.prepare_shared(sources, seeds, configuration, server, base)
+        return shared.prepare_shared(sources, seeds, configuration, server, base, name=directory)
     if not seeds and data_dir is None:
         fail("nothing to crawl: give a URL, a file of URLs, or --data-dir of a crawl to resume")
     location = str(data_dir) if data_dir is not None else directory or default_location(sources)

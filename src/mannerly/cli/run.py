@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from mannerly.crawler.options.values import Given, from_keywords
-from mannerly.crawler.web.words import many
 
 from .command_line import Argument, GivenOptions, OptionsOfCrawl
 from .config import Configuration, resolve
@@ -32,12 +31,14 @@ Examples:
   mannerly run shop.py -o items.jsonl           into ./crawl-shop, if the spider is called shop
   mannerly run shops.py:tea --max-urls 100      one of several spiders in a file
   mannerly run shop.py https://test.example/    other seeds than its own
+  mannerly run shop.py --redis-url redis://db/0 the same on each machine: one crawl
 """
 
 OPTIONS = OptionsOfCrawl(
-    left_out=("extract", "warm", "redis_url", "enable_redis", "crawl", "segments", "shards"),
+    left_out=("extract", "warm"),
     helps={
         "data_dir": "Directory of the crawl (default: crawl- and the name of the spider).",
+        "crawl": "Name of the crawl in the server (default: crawl- and the name of the spider).",
         "output": "Write the items to this file at the end; format by suffix: .jsonl, .jsonl.gz, "
         ".csv, .parquet; - is stdout; pages:FILE and links:FILE write other tables; repeatable.",
     },
@@ -94,11 +95,8 @@ def _with_spider(configuration: Configuration, found: FoundSpider) -> Configurat
 def _failures(location: str) -> int:
     """Say on how many pages handlers have failed, in this run or before; return the exit code."""
     with opened(location) as crawl:
-        failed = ((url, each.error) for url, each in crawl.extracted() if each.error is not None)
-        first = next(failed, None)
-        if first is None:
-            return 0
-        pages = many(1 + sum(1 for _ in failed), "page")
-    url, error = first
-    note(f"mannerly: handlers failed on {pages}, first on {safe_term(url)}: {safe_term(error)}")
+        failed = crawl.handler_failures()
+    if failed is None:
+        return 0
+    note(f"mannerly: {safe_term(failed.words)}")
     return INCOMPLETE

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from mannerly.crawler.options.option import ProjectUse, declaration
 
 from .command_line import GivenOptions, OptionsOfCrawl
 from .config import resolve
 from .terminal import fail, failing_clearly, note
+
+if TYPE_CHECKING:
+    from mannerly.service.jobs.model import JobSpider
 
 
 def serve(
@@ -81,6 +84,15 @@ def serve(
         Path | None,
         declaration("File with the secret that signs webhooks.", project_use=ProjectUse.NONE),
     ] = None,
+    spider: Annotated[
+        list[str] | None,
+        declaration(
+            "A spider that jobs may name: its file is loaded now, and by every such job; "
+            "repeatable.",
+            metavar="NAME=FILE[:NAME]",
+            project_use=ProjectUse.NONE,
+        ),
+    ] = None,
     of_jobs: Annotated[
         GivenOptions,
         OptionsOfCrawl(
@@ -122,6 +134,7 @@ def serve(
             failure_threshold=failure_threshold,
             throttle_threshold=throttle_threshold,
             throttle_delay_s=throttle_delay,
+            spiders=_spiders(spider or []),
             webhook_secret=None if webhook_secret_file is None else _secret(webhook_secret_file),
         )
         ending = LastAnswers()
@@ -132,6 +145,24 @@ def serve(
             note("The page needs the token in its address: add #token=TOKEN")
         config = web_config(app, host=host, port=port, log_level="warning")
         WebServer(config, ending).run()
+
+
+def _spiders(texts: list[str]) -> dict[str, JobSpider]:
+    """Load the spiders that jobs may name."""
+    from mannerly.crawler.options.values import OptionError, from_keywords
+    from mannerly.crawler.spider import find_spider
+    from mannerly.service.jobs.model import JobSpider
+
+    spiders: dict[str, JobSpider] = {}
+    for text in texts:
+        name, equals, file = text.partition("=")
+        if not equals or not name.isprintable() or not name or name in spiders:
+            why = "the name is taken" if name in spiders else "allowed: NAME=FILE.py[:NAME]"
+            raise OptionError(f"--spider is {text!r}; {why}")
+        found = find_spider(file)
+        seeds = tuple(found.spider.seeds)
+        spiders[name] = JobSpider(found.place, seeds, from_keywords(found.spider.options))
+    return spiders
 
 
 def _log_changes() -> None:

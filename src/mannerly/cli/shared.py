@@ -56,8 +56,12 @@ def prepare_shared(
     configuration: Configuration,
     server: str,
     base: CrawlSettings | None = None,
+    name: str | None = None,
 ) -> RunPlan:
-    """Return the plan of a run that creates a crawl in a server, or joins it."""
+    """Return the plan of a run that creates a crawl in a server, or joins it.
+
+    `name` is that of the crawl if no option names it; by default it is made from the seeds.
+    """
     from mannerly.crawler.store import failover_risk, read_records_from
 
     from . import notices
@@ -65,7 +69,7 @@ def prepare_shared(
     from .export import check_function, check_outputs, for_outputs
     from .report import read_rules
 
-    location = location_of(configuration, server, seeds)
+    location = location_of(configuration, server, seeds, name)
     member = membership(configuration, location)
     check_outputs(configuration)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
@@ -84,6 +88,8 @@ def prepare_shared(
         settings = replace(settings, processes=1)
     if settings.extract is not None:
         check_function(settings.extract)
+        if manifest is not None:
+            said += patiently(configuration, lambda: _other_versions(location, settings.extract))
     rules = read_rules(configuration.texts("fail_on"))
     if (risk := patiently(configuration, lambda: failover_risk(location))) is not None:
         said.append(risk)
@@ -158,15 +164,17 @@ def export_secrets(*, password_file: object, is_insecure: bool) -> None:
         os.environ[OPTIONS["insecure_redis"].variable] = "1"
 
 
-def location_of(configuration: Configuration, url: str, seeds: list[str]) -> str:
+def location_of(
+    configuration: Configuration, url: str, seeds: list[str], name: str | None = None
+) -> str:
     """Return the location of the crawl: its name is given, or follows from the first seed."""
     from mannerly.crawler.store import in_server
     from mannerly.crawler.web.urls import host_key_of
 
-    name = configuration.value("crawl")
+    name = str(configuration.value("crawl") or name or "") or None
     if name is None and not seeds:
         fail("nothing to crawl: give a URL, a file of URLs, or --crawl NAME of a crawl to join")
-    return in_server(url, str(name or "crawl-" + host_key_of(seeds[0])))
+    return in_server(url, name or "crawl-" + host_key_of(seeds[0]))
 
 
 def membership(configuration: Configuration, location: str) -> Membership:
@@ -244,6 +252,8 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
         option = OPTIONS.get(name)
         if option is None or option.target is None or name in OF_MACHINE:
             continue
+        if name == "extract" and base.extract is not None:
+            continue  # the same file may be elsewhere on this machine (`_other_versions`)
         here, there = in_force(wanted, option), in_force(base, option)
         if here != there:
             change = ", or change it for all workers with `mannerly set`"
@@ -255,7 +265,24 @@ def joined(configuration: Configuration, manifest: Manifest, location: str) -> C
         if name == "shards" and given.value != manifest.shards:
             raise ConfigError(f"{given.where} is {given.value}, and {manifest.shards} in the crawl")
     fields = [OPTIONS[name].target or name for name in OF_MACHINE]
-    return replace(base, **{field: getattr(own, field) for field in fields})
+    settings = replace(base, **{field: getattr(own, field) for field in fields})
+    return settings if own.extract is None else replace(settings, extract=own.extract)
+
+
+def _other_versions(location: str, extract: str | None) -> list[str]:
+    """Return a sentence for each worker of a crawl that runs another version of the user's code."""
+    from mannerly.crawler.page.extract import shown, version_of
+    from mannerly.crawler.stored import open_crawl
+
+    own = version_of(extract)
+    with open_crawl(location) as crawl:
+        workers = crawl.store.workers()
+    return [
+        f"The worker {each.id} on {each.machine} runs another version of {shown(extract or '')} "
+        f"({each.code}, here {own}): items of both are mixed. Give all machines the same file"
+        for each in workers
+        if each.code and own and each.code != own
+    ]
 
 
 def _shown(name: str, value: object) -> str:

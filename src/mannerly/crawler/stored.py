@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from mannerly.crawler import control
 from mannerly.crawler.inspection import explain, hosts
@@ -25,6 +25,7 @@ from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.web.choices import HostSort
 from mannerly.crawler.web.scope import Glob
 from mannerly.crawler.web.seeds import canonical_seeds
+from mannerly.crawler.web.words import many
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -41,6 +42,19 @@ if TYPE_CHECKING:
     from mannerly.crawler.page.metadata import Metadata
     from mannerly.crawler.store.base import CrawlStore
     from mannerly.hosts.base import HostBudget
+
+
+class HandlerFailures(NamedTuple):
+    """Pages on which the user's code has failed."""
+
+    url: str  # of the first
+    error: str
+    pages: int
+
+    @property
+    def words(self) -> str:
+        """Return this as a sentence."""
+        return f"handlers failed on {many(self.pages, 'page')}, first on {self.url}: {self.error}"
 
 
 class HostHandle:
@@ -188,6 +202,12 @@ class StoredCrawl:
             for reader in crawl.readers:
                 for _, url, items in reader.items():
                     yield url, items
+
+    def handler_failures(self) -> HandlerFailures | None:
+        """Return on how many pages the user's code has failed, so far; None: on no page."""
+        failed = ((url, each.error) for url, each in self.extracted() if each.error is not None)
+        first = next(failed, None)
+        return None if first is None else HandlerFailures(*first, 1 + sum(1 for _ in failed))
 
     @property
     def keeps_links(self) -> bool:

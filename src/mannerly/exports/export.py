@@ -315,6 +315,20 @@ def destination(target: Target) -> Iterator[BinaryIO]:
 PIECE_ROWS = 500  # in one piece: about 200 kB
 
 
+def item_pieces(location: str | Path) -> Iterator[bytes]:
+    """Yield the items of all pages so far, as JSON lines.
+
+    Raises:
+        StoreError: the crawl cannot be read.
+    """
+    from mannerly.crawler.stored import open_crawl
+
+    with open_crawl(location) as crawl:
+        lines = (line + b"\n" for _, found in crawl.extracted() for line in found.items)
+        while piece := b"".join(islice(lines, PIECE_ROWS)):
+            yield piece
+
+
 def page_pieces(location: str | Path, fmt: Format) -> Iterator[bytes]:
     """Yield the records of all pages so far, as JSON lines or CSV.
 

@@ -30,7 +30,7 @@ import mannerly
 from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.store.base import StoreMissing
 from mannerly.crawler.stored import open_crawl
-from mannerly.exports.export import page_pieces
+from mannerly.exports.export import item_pieces, page_pieces
 from mannerly.exports.target import Format
 
 from .host_table import HostQuery, TableSort
@@ -103,6 +103,7 @@ class CrawlApi:
             Operation("GET", f"{one}/history", self.history),
             Operation("GET", f"{one}/events", self.events),
             Operation("GET", f"{one}/pages", self.pages, query=("format",)),
+            Operation("GET", f"{one}/items", self.items),
             Operation("GET", f"{one}/report", self.report),
         ]
 
@@ -247,6 +248,13 @@ class CrawlApi:
         headers = {"Content-Disposition": f'attachment; filename="pages.{fmt}"'}
         pieces = page_pieces(self._live(request).location, Format(fmt))
         return StreamingResponse(pieces, media_type=PAGE_FORMATS[fmt], headers=headers)
+
+    async def items(self, request: Request) -> Response:
+        """Stream the items that handlers have made of pages so far, as lines of JSON."""
+        await self._read(request, lambda _crawl, _live: None)  # there is one
+        headers = {"Content-Disposition": 'attachment; filename="items.jsonl"'}
+        pieces = item_pieces(self._live(request).location)
+        return StreamingResponse(pieces, media_type=PAGE_FORMATS["jsonl"], headers=headers)
 
     async def report(self, request: Request) -> Response:
         """Return the report of the crawl as it is now: one HTML file."""

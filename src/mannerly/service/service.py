@@ -29,13 +29,14 @@ from .jobs.model import (
     THROTTLE_DELAY_S,
     JobEvent,
     JobState,
+    base_of,
     check_request,
     naming,
     new_job,
     next_due,
     settings_of,
 )
-from .jobs.runner import JobRunner, remove_runs
+from .jobs.runner import NO_SPIDERS, JobRunner, remove_runs
 from .live_crawl import LiveCrawl
 from .metrics import Reading
 from .operations import not_found
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
     from mannerly.crawler.settings import CrawlSettings
 
-    from .jobs.model import Job, JobReport, NewJob
+    from .jobs.model import Job, JobReport, JobSpider, NewJob
 
 TICK_S = 0.25
 
@@ -61,6 +62,7 @@ class Service:
         settings: of every crawl, as far as its job does not change them. Their `allow_net` is what
             the operator allows: seeds of a job open nothing.
         jobs: how many run at once.
+        spiders: by name, those that jobs may have.
 
     Raises:
         StoreError: another service has the directory, or its file cannot be used.
@@ -76,10 +78,12 @@ class Service:
         throttle_threshold: int = 0,
         throttle_delay_s: float = THROTTLE_DELAY_S,
         webhook_secret: str | None = None,
+        spiders: Mapping[str, JobSpider] = NO_SPIDERS,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = OwnerLock(root / "lock", what=root)
         self.settings = settings
+        self.spiders = spiders
         self.book = JobBook(root / "jobs.db")
         self.background = Background()
         self._removes = ThreadPoolExecutor(1, "removes")  # a large directory takes seconds
@@ -93,6 +97,7 @@ class Service:
             failure_threshold=failure_threshold,
             throttle_threshold=throttle_threshold,
             throttle_delay_s=throttle_delay_s,
+            spiders=spiders,
             reported=self._report,
             ended=self._add_up,
             dispose=self._dispose,
@@ -132,7 +137,11 @@ class Service:
         Raises:
             ValueError: the request is wrong; the text says what.
         """
-        check_request(wanted, self.settings)
+        base = base_of(wanted.spider, self.spiders, self.settings)
+        if wanted.spider is not None and not wanted.seeds:
+            seeds = list(self.spiders[wanted.spider].seeds)
+            wanted = msgspec.structs.replace(wanted, seeds=seeds)
+        check_request(wanted, base)
         with naming("seeds"):
             self._check_seeds(wanted.seeds)
         if wanted.webhook is not None:
@@ -231,7 +240,7 @@ class Service:
         Raises:
             ValueError: an option cannot be changed, or its value is wrong.
         """
-        settings_of(_merged(job.options, options), self.settings, job.kind)  # raises OptionError
+        settings_of(_merged(job.options, options), self._base(job), job.kind)  # raises OptionError
         location = self.runner.location(job)
         if exists(location):
             with open_crawl(location) as crawl:
@@ -246,9 +255,12 @@ class Service:
         location = str(self.runner.location(job))
         live = self._live.get(job.id)
         if live is None or live.location != location:
-            limits = limits_of(settings_of(job.options, self.settings, job.kind))
+            limits = limits_of(settings_of(job.options, self._base(job), job.kind))
             live = self._live[job.id] = LiveCrawl(job.name, location, limits)
         return live
+
+    def _base(self, job: Job) -> CrawlSettings:
+        return base_of(job.spider, self.spiders, self.settings)
 
     def _status(self, job: Job) -> Status | None:
         """Return the state of a job's crawl; None if it has not begun or cannot be read."""

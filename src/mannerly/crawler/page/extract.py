@@ -153,6 +153,19 @@ def load(name: str) -> Extract:
     return found  # type: ignore[no-any-return]
 
 
+def version_of(name: str | None) -> str:
+    """Return the beginning of the digest of a function's file; nothing if it is in no file."""
+    file = Path((name or "").rpartition(":")[0])
+    if file.suffix != ".py":
+        return ""
+    import hashlib
+
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    except OSError:
+        return ""  # every page will say so
+
+
 def shown(name: str) -> str:
     """Return a name for messages: without the folder of a file."""
     place, colon, function = name.rpartition(":")
@@ -377,6 +390,7 @@ class Extracting:
     Attributes:
         name: of the function, by which helpers find it.
         longest_s: seconds for one page.
+        version: of its file; empty if it has none.
         here: calls the function in this process; None: helper processes do the `work`.
         prepare: loads the function in a helper.
         work: returns the call on a page, as a value for a helper.
@@ -387,6 +401,7 @@ class Extracting:
         self.name = name
         self.longest_s = longest_s
         self.here = ExtractHere(name, longest_s) if is_here else None
+        self.version = version_of(name)
         self.prepare = partial(prepare, name)
         self.work = partial(work_on, name)
 

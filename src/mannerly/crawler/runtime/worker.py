@@ -371,6 +371,7 @@ class Worker:
             self.clock.wall(),
             self._waits_for(stats),
             is_quiet=self.is_quiet,
+            code="" if self._extract is None else self._extract.version,
         )
 
     def _waits_for(self, stats: Stats) -> str | None:

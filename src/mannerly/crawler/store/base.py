@@ -563,6 +563,7 @@ class Heartbeat(NamedTuple):
     seen_at: float  # wall time of its last sign of life
     waits_for: str | None = None  # why it makes no progress, if it knows
     is_quiet: bool = False  # only unreachable hosts are left to it (`runtime.agreement`)
+    code: str = ""  # the version of the user's code that it runs (`extract.version_of`)
 
 
 class CrawlStore(Protocol):

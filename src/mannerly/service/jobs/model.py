@@ -31,6 +31,8 @@ The states of a job, and the events that change them, are one table:
 Every other event is late: a process that ends after its job was stopped changes nothing. A paused
 or stopped job has no process (after the grace of the requests under way), so nothing of it has to
 be kept in memory, and a restart of the service finds it as it was.
+
+This module is long because it has every value of a job, and the checks of a request for one.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from cronsim import CronSim, CronSimError
 
 from mannerly.crawler.inspection.hosts import host_key
 from mannerly.crawler.options.table import OPTIONS, main_name
-from mannerly.crawler.options.values import OptionError, from_keywords, nearest
+from mannerly.crawler.options.values import Given, OptionError, from_keywords, nearest
 from mannerly.crawler.settings import CrawlSettings, with_options
 from mannerly.crawler.web.seeds import canonical_seeds
 
@@ -181,7 +183,8 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     Attributes:
         kind: what to do with the seeds: crawl, recrawl, check or warm (`kinds`).
-        seeds: URLs to start from.
+        seeds: URLs to start from; with a spider they take the place of its own.
+        spider: the name of a spider that the operator has installed; for crawl and recrawl.
         options: options of `mannerly crawl`, by their names with underscores.
         name: for people; the first seed's host by default.
         schedule: a cron expression; without one the job is run once.
@@ -195,8 +198,9 @@ class NewJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         webhook: a URL that gets a POST with the job when a run has ended.
     """
 
-    seeds: list[str]
+    seeds: list[str] = []
     kind: JobKind = JobKind.CRAWL
+    spider: str | None = None
     options: dict[str, Any] = {}
     name: str | None = None
     schedule: str | None = None
@@ -235,6 +239,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     queued_at: float  # its place in the queue
     run: JobRun
+    spider: str | None = None
     schedule: str | None = None
     next_due: float | None = None  # of its schedule
     host_concurrency: dict[str, int] = {}
@@ -247,6 +252,37 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     wants_run: bool = False  # another run was asked for while this one is going
     # Hosts whose URLs that failed or were given up are queued when it starts again; None: all.
     retries: list[str | None] = []
+
+
+class JobSpider(NamedTuple):
+    """A spider that the operator has installed: `serve --spider NAME=FILE[:NAME]`."""
+
+    place: str  # FILE:NAME
+    seeds: tuple[str, ...]
+    given: Mapping[str, Given]  # options
+
+    def over(self, base: CrawlSettings) -> CrawlSettings:
+        """Return the operator's settings with those of the spider on top."""
+        return with_options(base, {**self.given, "extract": Given(self.place, "--spider")})
+
+
+SPIDER_KINDS = (JobKind.CRAWL, JobKind.RECRAWL)
+
+
+def base_of(
+    spider: str | None, spiders: Mapping[str, JobSpider], base: CrawlSettings
+) -> CrawlSettings:
+    """Return the settings that the options of a job change.
+
+    Raises:
+        FieldError: no spider has this name.
+    """
+    if spider is None:
+        return base
+    if spider not in spiders:
+        known = ", ".join(spiders) or "none"
+        raise FieldError(f"{spider!r} is no spider of this service (there are: {known})", "spider")
+    return spiders[spider].over(base)
 
 
 def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
@@ -265,6 +301,7 @@ def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
         created_at=now,
         queued_at=now,
         run=JobRun(number=1),
+        spider=request.spider,
         schedule=request.schedule,
         next_due=next_due,
         host_concurrency=request.host_concurrency,
@@ -276,13 +313,15 @@ def new_job(request: NewJob, *, now: float, next_due: float | None) -> Job:
 
 
 def check_request(request: NewJob, base: CrawlSettings) -> CrawlSettings:
-    """Return the settings that a request asks for.
+    """Return the settings that a request asks for, on top of those of its spider.
 
     Raises:
         FieldError: a seed, an option or another value is wrong; the text says which, and why.
     """
     with naming("seeds"):
         seeds = _checked_seeds(request.seeds)
+    if request.spider is not None and request.kind not in SPIDER_KINDS:
+        raise FieldError(f"a spider is for jobs of kind {', '.join(SPIDER_KINDS)}", "spider")
     if request.name is not None and not 0 < len(request.name) <= MAX_NAME:
         raise FieldError(f"name must have 1 to {MAX_NAME} characters", "name")
     if request.schedule is not None:

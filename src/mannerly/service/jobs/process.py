@@ -69,6 +69,7 @@ def opened(order: JobOrder) -> Crawl:
 def end_of(made: Crawl, result: CrawlResult, watch: JobWatch) -> JobEnd:
     """Return the end of a job from the end of its crawl."""
     total = made.status().total
+    failed = made.handler_failures() if made.settings.extract is not None else None
     problems = "; ".join(f"{each.url}: {each.cause}" for each in result.seed_problems[:5])
     return JobEnd(
         watch.ending or result.ending.value,
@@ -76,7 +77,7 @@ def end_of(made: Crawl, result: CrawlResult, watch: JobWatch) -> JobEnd:
         total["failed"],
         result.pending,
         result.given_up,
-        watch.reason or problems or None,
+        watch.reason or problems or (None if failed is None else failed.words),
     )
 
 

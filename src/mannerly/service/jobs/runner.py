@@ -35,24 +35,26 @@ from .model import (
     JobRun,
     JobState,
     StopJob,
+    base_of,
     settings_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from mannerly.crawler.settings import CrawlSettings
     from mannerly.crawler.stats import Stats
 
     from .book import JobBook
-    from .model import ToService
+    from .model import JobSpider, ToService
 
 log = logging.getLogger("mannerly.service")
 
 PROCESS = "mannerly.service.jobs.process"
 RESTARTS = 5  # in a row, without a page in between
 STOP_S = 10.0  # for a process to end that was told to; then it is killed, which its store survives
+NO_SPIDERS: Mapping[str, JobSpider] = {}
 KEPT_DATA = 3  # runs of a job whose data is kept
 
 
@@ -120,6 +122,7 @@ class JobRunner:
         failure_threshold: int,
         throttle_threshold: int = 0,
         throttle_delay_s: float = THROTTLE_DELAY_S,
+        spiders: Mapping[str, JobSpider] = NO_SPIDERS,
         launch: Callable[[JobOrder], JobProcess] = _ChildProcess,
         reported: Callable[[Job, JobReport], None] | None = None,
         ended: Callable[[JobReport], None] | None = None,
@@ -128,6 +131,7 @@ class JobRunner:
         self._book = book
         self._root = root
         self._settings = settings
+        self._spiders = spiders
         self.jobs = jobs
         self._failure_threshold = failure_threshold
         self._throttle_threshold = throttle_threshold
@@ -219,7 +223,9 @@ class JobRunner:
     def _start(self, job: Job, now: float) -> None:
         location = self.location(job)
         try:
-            settings = settings_of(job.options, self._settings, job.kind)
+            settings = settings_of(
+                job.options, base_of(job.spider, self._spiders, self._settings), job.kind
+            )
             location.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             order = JobOrder(
                 job.kind,

@@ -31,8 +31,8 @@ CONTROL_FILE = "control.db"
 _BUSY_MS = 5000  # a writer has it for some milliseconds: nothing but a stopped process takes longer
 _HEARTBEAT_BUSY_MS = 50  # a worker does not wait longer with its heartbeat: the next one will do
 
-# Only members of a shared crawl ask each other whether they are quiet.
-_FIELDS = tuple(name for name in Heartbeat._fields if name != "is_quiet")
+# What only members of a shared crawl ask each other: whether they are quiet, and their code.
+_FIELDS = tuple(name for name in Heartbeat._fields if name not in ("is_quiet", "code"))
 _HEARTBEAT = ", ".join(_FIELDS)
 _RENEW = f"INSERT OR REPLACE INTO workers ({_HEARTBEAT}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _HEARTBEATS = f"SELECT {_HEARTBEAT} FROM workers ORDER BY id"  # noqa: S608
