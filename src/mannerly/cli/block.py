@@ -169,6 +169,8 @@ def _numbers(live: Live, display: Display) -> str:
     ]
     if stats.failed:
         fields.append(f"Failed {sum(stats.failed.values()):,}")
+    if stats.requisites:
+        fields.append(f"Requisites {stats.requisites:,}")
     if display.is_wide and stats.bytes:
         fields.append(size(stats.bytes))
     return _fitting([field for field in fields if field], "   ", display)

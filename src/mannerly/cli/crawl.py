@@ -5,7 +5,7 @@ and the configuration files cannot differ. If the data directory holds a crawl, 
 its stored settings. The settings that decide which URLs are fetched cannot change then: other
 values raise ConfigError. It is long because `check`, `recrawl`, `resume` and `warm` use its parts.
 
-    0    finished, or --max-urls or --duration reached
+    0    finished, or --max-urls, --max-requests or --duration reached
     1    ended with work pending, or links lost with a page that crashed its parser, or a rule of
          --fail-on is broken
     2    usage, configuration or file error     3    no seed could be fetched
@@ -395,6 +395,7 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
     configuration, settings = plan.configuration, plan.settings
     limits = {
         "max_urls": f"--max-urls {settings.max_urls or 0:,}",
+        "max_requests": f"--max-requests {settings.max_requests or 0:,}",
         "duration": f"--duration {settings.duration_s or 0:g}",
         "error_rate": f"--max-error-rate {settings.max_error_rate or 0:g}",
     }

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from mannerly.crawler.inspection.status import Status
 
 _COLUMNS = (
-    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
-    "hosts",
+    *("queued", "waiting", "fetched", "failed", "requisites", "lists", "skipped", "given_up"),
+    *("outgoing", "hosts"),
 )
 _SHARDS = 16  # that are shown one by one
 _LEGEND = {
     "waiting": "queued URLs beyond --frontier-limit",
+    "requisites": "what pages need to be shown",
     "lists": "sitemaps and public indexes",
     "outgoing": "links on their way to another shard",
 }

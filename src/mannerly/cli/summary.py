@@ -46,7 +46,7 @@ class Ended(NamedTuple):
     location: str | None = None  # of the crawl; None: it cannot be gone on with
     hosts: int = 1  # of the slowest and the most refusing hosts that are named
     is_resumed: bool = False  # earlier runs have fetched pages, too
-    limit: str = ""  # --max-urls or --duration with its value, if that was reached
+    limit: str = ""  # --max-urls, --max-requests or --duration with its value, if that was reached
     is_long: bool = False  # print the table in any case
     next_command: str = ""  # what most people do next with a finished crawl
     data_dir: str = ""  # of this worker, if the crawl is in a server
@@ -116,7 +116,7 @@ def _text(ended: Ended, display: Display) -> _Text:
         return _Text("× Failed", Tone.REFUSED, ": no seed could be fetched", lines)
     if ending == "error_rate":
         return _failing(ended, display)
-    if ending in ("max_urls", "duration"):
+    if ending in ("max_urls", "max_requests", "duration"):
         return _limited(ended, display)
     if result.astray:
         said, lines = astray_lines(result.astray, ended.pages)
@@ -226,6 +226,7 @@ def _table(ended: Ended, display: Display) -> list[str]:
         ("Politeness", _politeness(stats)),
         ("Answers", _answers(stats)),
         ("Failed", _reasons(_failed(stats), failure_words)),
+        ("Requisites", _requisites(stats)),
         ("Not read", _not_read(ended.result)),
         ("Refused", _refused(stats, ended.hosts)),
         ("Retries", [f"{stats.requests.retries:,}"] if stats.requests.retries else []),
@@ -241,8 +242,15 @@ def _table(ended: Ended, display: Display) -> list[str]:
 def _row(label: str, parts: list[str], display: Display) -> list[str]:
     if not parts:
         return []
-    gap = " " if label == "Politeness" else "   "
+    gap = " " if label in ("Politeness", "Requisites") else "   "
     return wrapped(label, parts, display.columns, gap=gap)
+
+
+def _requisites(stats: Stats) -> list[str]:
+    if not stats.requisites:
+        return []
+    failed = f", {stats.requisites_failed:,} of them failed" if stats.requisites_failed else ""
+    return f"{many(stats.requisites, 'file')} that pages need to be shown{failed}".split(" ")
 
 
 def _items(stats: Stats) -> list[str]:

@@ -116,7 +116,8 @@ class CrawlResult:
     """The end of a run: the reason, the totals and what is left.
 
     Attributes:
-        ending: the reason: finished, max_urls, duration, stopped, terminated, no_seed or crashed.
+        ending: the reason: finished, max_urls, max_requests, duration, stopped, terminated, no_seed
+            or crashed.
         stats: totals of this run.
         seconds: duration of this run in seconds.
         pending: number of URLs that are not fetched yet; 0 means that the crawl is complete.

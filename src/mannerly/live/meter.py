@@ -50,6 +50,7 @@ class Limits(NamedTuple):
     """The limits of the run, and the pages that earlier runs have fetched."""
 
     max_urls: int | None = None
+    max_requests: int | None = None  # of every kind, in this run
     duration_s: float | None = None
     concurrency: int = 0
     grace_s: float = 2.0
@@ -67,6 +68,7 @@ def limits_of(settings: CrawlSettings, pages_before: int = 0) -> Limits:
     """Return the limits of a run with these settings."""
     return Limits(
         max_urls=settings.max_urls,
+        max_requests=settings.max_requests,
         duration_s=settings.duration_s,
         concurrency=settings.concurrency,
         grace_s=settings.grace_s,
@@ -309,6 +311,7 @@ def limit_uses(
     """
     uses = {
         "max_urls": (limits.max_urls, stats.pages),
+        "max_requests": (limits.max_requests, stats.requests.audited),
         "duration": (limits.duration_s, elapsed_s),
         "concurrency": (limits.concurrency, stats.now.in_flight),
         "memory_limit": (limits.memory_limit, stats.now.body_bytes),

@@ -63,7 +63,7 @@ class CrawlFacts:
     ended_at: float
     pending: int
     pages: dict[str, PageRecord]
-    checked: dict[str, PageRecord]  # targets of links that were only asked for
+    checked: dict[str, PageRecord]  # targets of links that were only asked for, and requisites
     hosts: list[HostView]
     given_up: list[Skipped]
     has_links: bool
@@ -103,7 +103,11 @@ def read(crawl: StoredCrawl) -> CrawlFacts:
             ended_at=max(instants, default=status.created_at),
             pending=status.total["pending"],
             pages=pages,
-            checked={each.url: each for reader in view.readers for each in reader.checked()},
+            checked={
+                each.url: each
+                for reader in view.readers
+                for each in chain(reader.requisites(), reader.checked())
+            },
             hosts=list(HostViews(view, now=time.time()).all()),
             given_up=list(view.given_up()),
             has_links=view.keeps_links,
@@ -117,6 +121,7 @@ def read(crawl: StoredCrawl) -> CrawlFacts:
         if facts.has_links:
             _read_links(view, facts)
             _read_images(view, facts)
+            _of_stylesheets(facts)
         else:
             _from_parents(facts)
     return facts
@@ -184,9 +189,19 @@ def _read_images(view: View, facts: CrawlFacts) -> None:
             facts.without_alt[record.url] = missing
 
 
+def _of_stylesheets(facts: CrawlFacts) -> None:
+    """A requisite that no tag names is needed by a style: name what it was found in."""
+    for url, target in facts.broken.items():
+        record = facts.checked.get(url)
+        if target.pages == 0 and record is not None and record.parent is not None:
+            target.pages = 1
+            target.lines.append((record.parent, None, None))
+
+
 def _from_parents(facts: CrawlFacts) -> None:
     """Without a link graph, a page knows the page that it was found on."""
     sources = {each.url: each.parent for each in facts.given_up}
+    sources |= {url: record.parent for url, record in facts.checked.items()}
     sources |= {url: page.parent for url, page in facts.pages.items()}
     facts.linked.update(url for url, parent in sources.items() if parent)
     for url, target in facts.broken.items():

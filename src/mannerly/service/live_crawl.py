@@ -161,6 +161,7 @@ class LiveCrawl:
                 "median_ms": median,
                 "high_ms": high,
                 "fetched": live.pages,
+                "requisites": stats.requisites,
                 "bytes": stats.bytes,
             },
             "limits": {

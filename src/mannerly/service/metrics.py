@@ -54,6 +54,8 @@ _COUNTERS = (
         "Requests that were sent too early; must stay 0.",
         "requests.too_early",
     ),
+    ("requisites", "Answers for what pages need to be shown.", "requisites"),
+    ("requisites_failed", "Of these, errors and 400 or above.", "requisites_failed"),
     ("received_bytes", "Bytes of bodies, decompressed.", "bytes"),
     ("found_urls", "URLs that were new.", "found"),
     ("hosts_given_up", "Hosts that were given up.", "hosts_given_up"),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mannerly.crawler.control import AddSeeds, Exclude
 from mannerly.crawler.model import Candidate, Entry, PageRecord, Skipped, is_failed, is_given_up
+from mannerly.crawler.page.requisites import REQUISITE_RULES
+from mannerly.crawler.payload import REQUISITE
 from mannerly.crawler.web.patterns import pattern_of
 from mannerly.crawler.web.priority import is_held_back
 from mannerly.crawler.web.seeds import moved_seeds
@@ -34,6 +36,7 @@ KnownUrl: TypeAlias = Candidate | Entry | PageRecord | Skipped | None
 """A URL as the stores know it; None: they do not."""
 
 INSIDE = "inside"
+NEEDED = "asked for with its page, wherever it is (--requisites)"
 _OUT_OF_REACH = (
     "fetched, failed or skipped: its record is in the data directory of a worker, give that "
     "(--data-dir)"
@@ -60,10 +63,14 @@ def explain(crawl: View, text: str, *, now: float) -> UrlExplanation:
     """
     settings = settings_of(crawl.store.manifest)
     url = _known_as(crawl, text, settings)
+    if _find(crawl, url) is None and (exact := canonical(text, rules=REQUISITE_RULES)) is not None:
+        url = exact if _find(crawl, exact) is not None else url  # a requisite keeps its parameters
     place = _find(crawl, url) or _on_its_way(crawl, url)
     depth = None if place is None else place.depth
     scope = _scope(crawl, settings, url, depth)
     state, because = _state(crawl, place, now)
+    if place is not None and _is_requisite(crawl, url):
+        scope, because = NEEDED, f"needed by {place.parent} to be shown; {because}"
     if place is None and crawl.reader_of(host_key_of(url)).knows(url):
         state, because = "known", _OUT_OF_REACH
     elif place is None and scope != INSIDE:
@@ -111,11 +118,18 @@ def _find(crawl: View, url: str) -> KnownUrl:
 
     A skipped URL may be known to another shard only.
     """
-    for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
-        place = reader.find(url)
-        if place is not None:
-            return place
+    for identity in (url, REQUISITE.identity(url)):
+        for reader in (crawl.reader_of(host_key_of(url)), *crawl.readers):
+            place = reader.find(identity)
+            if place is not None:
+                return place
     return None
+
+
+def _is_requisite(crawl: View, url: str) -> bool:
+    """Return whether a URL is known because a page needs it to be shown, and not as a page."""
+    reader = crawl.reader_of(host_key_of(url))
+    return reader.knows(REQUISITE.identity(url)) and not reader.knows(url)
 
 
 def _redirects(crawl: View, urls: Sequence[str]) -> dict[str, str]:

@@ -27,6 +27,10 @@ _SKIPPED: dict[str, str | tuple[str, str]] = {
     "nofollow": ("link marked nofollow", "links marked nofollow"),
     "robots": "forbidden by robots.txt (--ignore-robots)",
     "robots_unreachable": "robots.txt unreachable (--robots-patience, --robots-unreachable)",
+    "requisites_capped": (
+        "page or style with more requisites than are fetched",
+        "pages or styles with more requisites than are fetched",
+    ),
     "max_per_host": "beyond --max-per-host",
     "not_visited": "not visited: a limit was reached before",
     "sitemap_limit": (

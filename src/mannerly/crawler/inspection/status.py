@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _QUEUES, _SEEDS = 5, 10  # named in a status; the others are counted
 COUNTS = (
-    *("queued", "waiting", "fetched", "failed", "lists", "skipped", "given_up", "outgoing"),
-    "hosts",
+    *("queued", "waiting", "fetched", "failed", "requisites", "lists", "skipped", "given_up"),
+    *("outgoing", "hosts"),
 )
 
 
@@ -36,10 +36,11 @@ class Status(NamedTuple):
     """The progress of a crawl.
 
     `total` and `shards` count: `fetched` pages and `failed` ones (`model.is_failed`: no answer,
-    a status of 500 and more, a refusal, not read), together the records of an export; `lists`
-    (sitemaps and public indexes); `queued` URLs (`waiting` of them beyond the frontier's
-    limit); `skipped` and `given_up` ones; `outgoing` links that one shard has found and another
-    has not taken over yet; and `hosts`. `pending` is what is left to do: queued and outgoing.
+    a status of 500 and more, a refusal, not read), together the records of an export; `requisites`
+    (what pages need to be shown); `lists` (sitemaps and public indexes); `queued` URLs (`waiting`
+    of them beyond the frontier's limit); `skipped` and `given_up` ones; `outgoing` links that one
+    shard has found and another has not taken over yet; and `hosts`. `pending` is what is left to
+    do: queued and outgoing.
     `pid` is the first worker's, or None if none is known.
     """
 

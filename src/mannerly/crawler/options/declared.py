@@ -74,6 +74,16 @@ class CrawlFields:
         low=1,
         for_jobs=True,
     )
+    max_requests: int | None = option(
+        None,
+        "Stop after this many requests of every kind in this run: pages, robots.txt, lists, "
+        "requisites, tries that are repeated. With --processes, all of them learn of it within "
+        "half a second.",
+        default_words=_NO_LIMIT,
+        low=1,
+        for_jobs=True,
+        of_machine=True,
+    )
     duration_s: float | None = option(
         None,
         "Stop after this many seconds.",

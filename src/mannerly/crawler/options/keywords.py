@@ -17,6 +17,7 @@ class CrawlOptions(TypedDict, total=False):
     max_depth: int | None
     follow: bool | None
     max_per_host: int | None
+    max_requests: int | None
     duration: float | None
     grace: float | None
     scope: str | None

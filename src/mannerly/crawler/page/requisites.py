@@ -49,7 +49,7 @@ DEEPEST = 6  # five stylesheets that import one another, and an image
 CAPPED = "requisites_capped"  # the reason why more were not taken
 PRIORITY = 0  # before the pages of their host: a page is complete soon
 
-_RULES = UrlRules(drop_params=frozenset(), drop_prefixes=())
+REQUISITE_RULES = UrlRules(drop_params=frozenset(), drop_prefixes=())  # of their spelling
 _NOT_FETCHED = ("data:", "about:", "blob:", "javascript:", "#")
 _CSS = "text/css"
 _MANIFEST = "application/manifest+json"
@@ -102,7 +102,7 @@ def harvest_requisite(entry: Entry, answer: Fetched, rules: LinkRules, wall: flo
     record, status = page_record(entry, answer, wall), answer.status
     if status in REDIRECTS:
         location = answer.headers.get("location")
-        target = canonical(location, entry.url, _RULES) if location else None
+        target = canonical(location, entry.url, REQUISITE_RULES) if location else None
         record = record._replace(redirect_to=target)
         error = dead_end(entry, target, rules)
         if target is None or error is not None:
@@ -124,10 +124,10 @@ def needed_by_file(body: bytes, content_type: str | None, url: str) -> Needed:
         charset, mark = encoding(body, content_type)
         text = decoded(body[mark:], charset)
         return _resolved(
-            (each.href for each in style_references(text)), LinkBase(url, rules=_RULES)
+            (each.href for each in style_references(text)), LinkBase(url, rules=REQUISITE_RULES)
         )
     if media == _MANIFEST or path.endswith((".webmanifest", "/manifest.json")):
-        return _resolved(_icons(body), LinkBase(url, rules=_RULES))
+        return _resolved(_icons(body), LinkBase(url, rules=REQUISITE_RULES))
     return Needed([])
 
 
@@ -163,8 +163,10 @@ def _needed_by_page(body: bytes, content_type: str | None, url: str) -> Needed:
             hrefs += _of_tag(token, tag)
         if style := token.attr("style"):
             hrefs += [each.href for each in style_references(style)]
-    own = LinkBase(url, rules=_RULES)
-    return _resolved(hrefs, own if base is None else LinkBase(own.text, base, rules=_RULES))
+    own = LinkBase(url, rules=REQUISITE_RULES)
+    return _resolved(
+        hrefs, own if base is None else LinkBase(own.text, base, rules=REQUISITE_RULES)
+    )
 
 
 def _of_tag(token: Token, tag: str) -> Iterator[str]:

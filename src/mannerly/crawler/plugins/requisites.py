@@ -43,7 +43,9 @@ class Requisites(Plugin):
             return found
         work = partial(read_page, answer.body, content_type, entry.url)
         finish = partial(self._with_needed, entry)
-        return HelperWork(work, finish) if is_long_page(answer.body) else finish(found, work())
+        if is_long_page(answer.body):
+            return HelperWork(work, finish, is_users=False)
+        return finish(found, work())
 
     def _with_needed(self, entry: Entry, found: Harvest, needed: object) -> Harvest:
         if isinstance(needed, ParseFailed):  # it is recorded without them

@@ -42,6 +42,7 @@ class Ending(Enum):
 
     FINISHED = "finished"
     MAX_URLS = "max_urls"
+    MAX_REQUESTS = "max_requests"
     DURATION = "duration"
     ERROR_RATE = "error_rate"  # --max-error-rate was exceeded
     STOPPED = "stopped"
@@ -218,6 +219,8 @@ class RunLimits:
 
     def __init__(self, run: Run, budget: PageBudget | SharedBudget) -> None:
         self._duration_s = run.settings.duration_s
+        self._max_requests = run.settings.max_requests
+        self._requests = 0  # that were sent
         self._errors = ErrorRate(run.settings.max_error_rate)
         self._budget = budget
         self._interrupts = run.interrupts
@@ -248,6 +251,7 @@ class RunLimits:
     def check(self, stats: Stats) -> None:
         """Compare the totals with the limits: four times a second."""
         self._errors.check(stats)
+        self._requests = stats.requests.audited
 
     def ending(self, elapsed_s: float) -> Ending | None:
         """Return why the run has to end before its work does; None: it goes on."""
@@ -257,6 +261,8 @@ class RunLimits:
             return Ending.TERMINATED
         if self._errors.is_exceeded:
             return Ending.ERROR_RATE
+        if self._max_requests is not None and self._requests >= self._max_requests:
+            return Ending.MAX_REQUESTS
         if self._duration_s is not None and elapsed_s >= self._duration_s:
             return Ending.DURATION
         return None

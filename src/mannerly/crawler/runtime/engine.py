@@ -104,6 +104,7 @@ class Engine:
         leases: Leases | None = None,
         exchange: StoreExchange | None = None,
         browsers: Browsers | None = None,
+        max_requests: int | None = None,
     ) -> None:
         self._exchange = exchange or OneByOne()
         self._memory = memory or BodyMemory()
@@ -114,6 +115,7 @@ class Engine:
         self._clock = clock
         self._wire = Wire(fetcher, clock, owned.by_number)
         self._budget = budget
+        self._max_requests = max_requests
         self._governor = Governor(concurrency, is_on=governed)
         self._offload = offload
         self._parse_limit = parse_limit
@@ -275,6 +277,8 @@ class Engine:
     def _start(self, now: Now) -> None:
         start, budget, has_room = self._wire.start, self._budget, self.shards.has_room
         for shard, room in self.shards.rooms(self._governor.total, now.mono):
+            if self._max_requests is not None:
+                room = min(room, self._requests_left(self._max_requests))
             granted = budget.take(room) if room > 0 else 0
             takes_pages = granted > 0
             if not takes_pages and room > 0 and shard.subrequests:
@@ -297,6 +301,14 @@ class Engine:
                 start(request)
             if requests:
                 self._latest_url = requests[-1].url
+
+    def _requests_left(self, limit: int) -> int:
+        """Return how many requests this process may still start, if all that are under way leave.
+
+        Those that have left are counted twice, so that the last ones may go one after the other.
+        """
+        on_wire = sum([shard.flights.on_wire for shard in self._shards])
+        return limit - self._fold.stats.requests.audited - on_wire
 
     # ------------------------------------------------------------------ shards that come and go
 

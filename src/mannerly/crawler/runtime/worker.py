@@ -140,6 +140,7 @@ class Worker:
             leases=self._leases,
             exchange=store.fleet or OneByOne(manifest.shards),
             browsers=self._browsers,
+            max_requests=settings.max_requests,
         )
         self._is_paused = self._is_held = False
         self.orders = OrderBook(store)

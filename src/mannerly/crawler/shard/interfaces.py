@@ -39,7 +39,7 @@ class PageReader(Protocol):
         """
 
     def run(self, tag: PageReading, work: Callable[[], object], size: int, page: str) -> None:
-        """The same for work of a plug-in, which may run the user's code; `page` is the URL."""
+        """The same for work of a plug-in that runs the user's code; `page` is the URL."""
 
 
 class Renderer(Protocol):

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 
 class HelperWork(NamedTuple):
-    """Work on a page for a helper process, which may run the user's code."""
+    """Work on a page for a helper process."""
 
     work: Callable[[], object]  # picklable
     finish: Callable[[Harvest, object], Harvest]  # is given its result, or why there is none
+    is_users: bool = True  # it runs the user's code, in helpers of its own
 
 
 class Plugin:

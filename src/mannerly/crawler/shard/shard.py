@@ -432,7 +432,10 @@ class Shard:
             else:
                 self.flights.read(flight)
                 tag = PageReading(flight, answer, outcome, found, added.finish, step, is_local)
-                self._reader.run(tag, added.work, len(answer.body), entry.url)
+                if added.is_users:
+                    self._reader.run(tag, added.work, len(answer.body), entry.url)
+                else:
+                    self._reader.give(tag, added.work, len(answer.body))
                 return
         self._conclude(flight, answer, outcome, found, now, is_local=is_local)
 

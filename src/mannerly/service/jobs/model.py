@@ -218,7 +218,9 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None = None
     ended_at: float | None = None
     state: JobState | None = None  # of the job, when this run had ended
-    ending: str | None = None  # finished, max_urls, duration, stopped, no_seed, failed …
+    ending: str | None = (
+        None  # finished, max_urls, max_requests, duration, stopped, no_seed, failed …
+    )
     fetched: int = 0
     failed: int = 0
     pending: int = 0
@@ -375,7 +377,7 @@ def settings_of(
 
 
 # How a crawl ends that did what was asked of it.
-COMPLETE = ("finished", "max_urls", "duration")
+COMPLETE = ("finished", "max_urls", "max_requests", "duration")
 CANCELLED = "cancelled"  # its hosts answered with nothing but 429
 
 

@@ -33,7 +33,7 @@ function draw(jobs, again, headline, list) {
 }
 
 // Why a run has ended that did not fail, where the state does not say it.
-const ENDINGS = { max_urls: "its number of pages was reached", duration: "its time was over", error_rate: "too many pages failed" };
+const ENDINGS = { max_urls: "its number of pages was reached", max_requests: "its number of requests was reached", duration: "its time was over", error_rate: "too many pages failed" };
 const count = (value, kind) => h("td", { class: `n ${kind}${value ? "" : " zero"}` }, whole(value));
 
 function row(job, again) {

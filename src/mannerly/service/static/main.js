@@ -148,7 +148,7 @@ function numbers(n, elapsed) {
     ["Queue", whole(n.queue), "URLs", change],
     ["In flight", whole(n.in_flight), n.concurrency ? `of ${whole(n.concurrency)}` : "", most ? `most ${whole(most)}, at ${minute(mostAt)}` : ""],
     ["Latency, median", n.median_ms === null ? "–" : whole(n.median_ms), n.median_ms === null ? "" : "ms", n.high_ms === null ? "no answer in the last 10 s" : `95 % within ${whole(n.high_ms)} ms`],
-    ["Fetched", whole(n.fetched), "pages", `${bytes(n.bytes)} in ${span(Math.floor(elapsed))}`],
+    ["Fetched", whole(n.fetched), "pages", `${bytes(n.bytes)} in ${span(Math.floor(elapsed))}${n.requisites ? `, and ${whole(n.requisites)} files that they need` : ""}`],
   ];
   keep($("numbers"), JSON.stringify(shown), () => shown.map(([label, value, unit, below]) => h("div", {}, h("dt", {}, label), h("dd", {}, value, h("span", {}, unit)), h("dd", {}, below))));
 }
