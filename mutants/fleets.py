@@ -8,6 +8,8 @@ _VALKEY = "crawler/store/valkey/"
 _FAULTS = "crawler/store/test_store_valkey_faults.py::"
 _REMINDERS = "crawler/store/test_reminders.py::"
 _HOSTS = "hosts/test_host_server.py::"
+_OUTRAN = "crawler/runtime/test_outran.py::"
+_GOVERNOR = "crawler/runtime/test_governor.py::"
 
 FLEETS = (
     Mutant(
@@ -57,5 +59,40 @@ FLEETS = (
         "        if dead := self._dead:\n",
         "        if dead := set[str]():\n",
         (_HOSTS + "test_dead_holders_are_removed_with_their_leases_and_wishes",),
+    ),
+    Mutant(
+        "add links as fast as before to an owner that lags behind",
+        "P5",
+        "crawler/runtime/engine.py",
+        "                if result.lagging:\n",
+        "                if False:\n",
+        (_OUTRAN + "test_fewer_requests_are_under_way_until_the_owner_keeps_up",),
+    ),
+    Mutant(
+        "stop a member because another one lags behind",
+        "P7",
+        "crawler/runtime/governor.py",
+        "max(1, self.most // 4)",
+        "0",
+        (
+            _OUTRAN + "test_fewer_requests_are_under_way_until_the_owner_keeps_up",
+            _GOVERNOR + "test_a_member_that_outruns_an_owner_slows_to_a_quarter",
+        ),
+    ),
+    Mutant(
+        "never say that an owner lags behind",
+        "P5",
+        _VALKEY + "scripts/links.lua",
+        "then lagging = lagging + 1 end\n",
+        "then lagging = 0 end\n",
+        (_FAULTS + "test_links_that_come_faster_than_their_owner_takes_them_wait",),
+    ),
+    Mutant(
+        "forget that the group of a new host was given up",
+        "P7",
+        "crawler/host/records.py",
+        "        if state is not None and state.gate is Reason.RETIRED:\n",
+        "        if False:\n",
+        ("crawler/shard/test_hosts.py::test_a_group_that_is_given_up_takes_its_hosts_along",),
     ),
 )
