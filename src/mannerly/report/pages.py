@@ -106,16 +106,6 @@ def why_not_indexed(page: PageRecord) -> str | None:
     return None
 
 
-def section_of(url: str, main_host: str) -> str:
-    """Return the directory at the top of a URL's path, with the host if it is not the main one."""
-    start = url.index("/", 8)
-    host = url[url.index("//") + 2 : start]
-    path = url[start:].partition("?")[0]
-    end = path.find("/", 1)
-    top = path[: end + 1] if end > 0 else "/"
-    return top if host == main_host else host + top
-
-
 def status_class(page: PageRecord) -> int:
     """Return 2, 3, 4 or 5; a page without an answer counts as failed."""
     status = page.status

@@ -8,8 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mannerly.crawler.web.charset import media_type
+from mannerly.crawler.web.patterns import section_of
 
-from .pages import is_ok, section_of, status_class, why_not_indexed
+from .pages import is_ok, status_class, why_not_indexed
 from .table import Cell, Column, CsvFile, Phone, ReportTable, Row, Section
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def by_section(facts: CrawlFacts) -> dict[str, Tally]:
     found: dict[str, Tally] = {}
     main = facts.main_host
     for url, page in facts.pages.items():
-        name = section_of(url, main)
+        name = section_of(url)
+        if name.startswith(main + "/"):
+            name = name[len(main) :]
         tally = found.get(name)
         if tally is None:
             tally = found[name] = Tally()
