@@ -14,6 +14,7 @@ from tests.harness.programs import program
 
 from mannerly.cli.watchers import MetricsFile, together
 from mannerly.crawler.events import HostWaits
+from mannerly.crawler.runtime.ending import Watcher
 from mannerly.crawler.runtime.event_batches import EventBatch
 from mannerly.crawler.stats import RequestCounts, Stats
 from mannerly.live.meter import Limits
@@ -61,21 +62,15 @@ def test_file_that_cannot_be_written_is_said_once(
     assert value(path, "mannerly_requests_total") == 9
 
 
-class Listener:
+class Listener(Watcher):
     """Remembers what it was told."""
 
     def __init__(self, *, is_close: bool) -> None:
         self.is_close = is_close
         self.heard: list[int] = []
 
-    def __call__(self, stats: Stats, elapsed_s: float) -> None: ...
-
-    def hear(self, told: EventBatch) -> None:
-        self.heard.append(len(told.events))
-
-    def stopping(self) -> None: ...
-
-    def leaving(self) -> None: ...
+    def hear(self, batch: EventBatch) -> None:
+        self.heard.append(len(batch.events))
 
 
 def test_several_watchers_are_one_and_details_go_to_those_who_want_them() -> None:

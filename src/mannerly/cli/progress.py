@@ -14,6 +14,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Protocol, Self
 
+from mannerly.crawler.runtime.ending import Watcher
 from mannerly.live.meter import CrawlState, Limits, Live, Meter, log_fields
 
 from .display import error_display
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _SECONDS = re.compile(r"\d+ s\b")
 
 
-class Progress:
+class Progress(Watcher):
     """Shows a crawl: `with Progress() as progress: run_crawl(…, watcher=progress)`.
 
     With a `log_format` it writes log lines even on a terminal. `is_close`: every change of pace and

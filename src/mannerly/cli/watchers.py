@@ -10,6 +10,7 @@ import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
+from mannerly.crawler.runtime.ending import Watcher
 from mannerly.extras import install_words
 
 from .command_line import ANYWHERE
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from mannerly.crawler.runtime.ending import Watcher
     from mannerly.crawler.runtime.event_batches import EventBatch
     from mannerly.crawler.stats import Stats
     from mannerly.live.meter import Limits
@@ -32,7 +32,7 @@ def together(watchers: Iterable[Watcher | None]) -> Watcher | None:
     return present[0] if len(present) == 1 else _Watchers(present) if present else None
 
 
-class _Watchers:
+class _Watchers(Watcher):
     """Tells several watchers everything; one that is not close hears no details."""
 
     def __init__(self, watchers: list[Watcher]) -> None:
@@ -59,7 +59,7 @@ class _Watchers:
 INSTALL = f"needs one more package: {install_words('metrics')}"
 
 
-class MetricsFile:
+class MetricsFile(Watcher):
     """Writes the metrics of a run at intervals, each time as a whole, and once more at its end.
 
     A file that cannot be written is reported once; the crawl goes on.
@@ -91,15 +91,6 @@ class MetricsFile:
             self._next_s = elapsed_s + self._interval_s
             self._write()
 
-    def hear(self, batch: EventBatch) -> None:
-        """Events are in the totals."""
-
-    def stopping(self) -> None:
-        """There is nothing to show."""
-
-    def leaving(self) -> None:
-        """There is nothing to give back."""
-
     def __enter__(self) -> Self:
         return self
 
@@ -124,7 +115,7 @@ class MetricsFile:
             self._has_failed = True
 
 
-class LivePage:
+class LivePage(Watcher):
     """The page of one crawl: `with LivePage(place, location, limits) as page: …`."""
 
     is_close = True
@@ -168,12 +159,6 @@ class LivePage:
     def hear(self, batch: EventBatch) -> None:
         """Show what happened."""
         self._page.hear(batch)
-
-    def stopping(self) -> None:
-        """The next reports show it."""
-
-    def leaving(self) -> None:
-        """The page ends with this process."""
 
 
 def _token() -> str:

@@ -10,7 +10,7 @@ from collections import deque
 from contextlib import suppress
 from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mannerly.crawler.control import SetOption, Stop
 from mannerly.crawler.store import exists
@@ -76,10 +76,13 @@ class StopSwitch:
             self.waker.clear()
 
 
-class Watcher(Protocol):
-    """Shows a run to its operator. A thread of its own calls `stopping` and `leaving`, at once."""
+class Watcher:
+    """Shows a run to its operator; what a subclass leaves out, it does not show.
 
-    is_close: bool  # it wants to hear of every change of pace and every wait
+    A thread of its own calls `stopping` and `leaving`, at once.
+    """
+
+    is_close = False  # it wants to hear of every change of pace and every wait
 
     def __call__(self, stats: Stats, elapsed_s: float) -> None:
         """Show the totals: four times a second."""
