@@ -308,10 +308,6 @@ class MemoryStore(MemoryReader, ShardStore):
         else:
             self._data.sent.add(seq)
 
-    def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched again."""
-        self._data.robots.pop(origin, None)
-
     def close(self) -> None:
         """Release the shard; closing twice is harmless."""
         if self._data.owner is self:

@@ -100,10 +100,6 @@ class LeasedStore(DatedStore):
         self._fence()
         return super().pass_links(limit)
 
-    def forget_robots(self, origin: str) -> None:
-        self._fence()
-        super().forget_robots(origin)
-
     def close(self) -> None:
         if not self.crawl.is_away:
             super().close()

@@ -70,7 +70,7 @@ class ShardData:
     lastmods: dict[str, tuple[int, int]] = field(default_factory=dict)  # right and wrong, by host
     outbox: list[tuple[int, list[Candidate]]] = field(default_factory=list)
     hosts: dict[str, HostRecord | None] = field(default_factory=dict)  # None: no record yet
-    robots: dict[str, RobotsRecord] = field(default_factory=dict)
+    robots: dict[str, RobotsRecord | None] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)

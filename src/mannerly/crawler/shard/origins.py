@@ -120,7 +120,7 @@ class RobotsFiles:
     def stored(self, *origins: str) -> dict[str, RobotsRecord | None]:
         """Return the latest record of each origin, one that is not committed yet included."""
         fresh, stored = self._pending.batch.robots, self._store.robots
-        return {origin: fresh.get(origin) or stored(origin) for origin in origins}
+        return {each: fresh[each] if each in fresh else stored(each) for each in origins}
 
     def learned(self, record: RobotsRecord) -> None:
         """Put a record into the batch."""
@@ -133,7 +133,6 @@ class RobotsFiles:
             if not only_failing or (record is not None and record.failing_since):
                 self.gate.forget(origin)
                 self._pending.forget_robots(origin)
-                self._store.forget_robots(origin)
 
 
 class Origins:

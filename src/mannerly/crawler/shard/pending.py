@@ -116,8 +116,8 @@ class Pending:
         self.batch.robots[record.origin] = record
 
     def forget_robots(self, origin: str) -> None:
-        """Leave out the robots.txt of an origin."""
-        self.batch.robots.pop(origin, None)
+        """Have the robots.txt of an origin fetched again."""
+        self.batch.robots[origin] = None
 
     def take_order(self, number: int) -> None:
         """Note the last control record that was acted on."""

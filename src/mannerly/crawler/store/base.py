@@ -161,7 +161,9 @@ class Batch:
     # Leave the queue, with a reason: skipped or given up (`model.is_given_up`).
     dropped: list[tuple[Entry, str]] = field(default_factory=list)
     hosts: list[HostRecord] = field(default_factory=list)
-    robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin
+    robots: dict[str, RobotsRecord | None] = field(
+        default_factory=dict
+    )  # by origin; None: forget it
     retries: list[RetryUrls | Recrawl] = field(default_factory=list)  # what to bring back
     elements: dict[int, bytes] = field(default_factory=dict)  # of pages, by seq
     unchanged: set[int] = field(default_factory=set)  # pages that keep what their record has
@@ -465,9 +467,6 @@ class ShardChanges(Protocol):
 
         `is_refused`: that it was, before it did anything: it may be sent again.
         """
-
-    def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched again."""
 
 
 class ShardStore(ShardReader, ShardChanges):

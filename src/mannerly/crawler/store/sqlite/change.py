@@ -432,7 +432,10 @@ class Change:
 
     def _keep(self, batch: Batch) -> None:
         self._records = batch.hosts
-        self.database.executemany(_ROBOTS, batch.robots.values())
+        robots = batch.robots
+        self.database.executemany(_ROBOTS, [each for each in robots.values() if each is not None])
+        forgotten = [(origin,) for origin, each in robots.items() if each is None]
+        self.database.executemany("DELETE FROM robots WHERE origin = ?", forgotten)
         if batch.sessions:
             self._keep_sessions(batch.sessions)
         traffic = [(interval, *counts) for interval, counts in batch.traffic.items()]

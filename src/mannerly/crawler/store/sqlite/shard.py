@@ -242,11 +242,6 @@ class SqliteStore(SqliteReader, ShardStore):
         else:
             self._sent.add(seq)
 
-    def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched again."""
-        with self._database.transaction():
-            self._database.execute("DELETE FROM robots WHERE origin = ?", (origin,))
-
     def close(self) -> None:
         """Close the files and release the shard; closing twice is harmless."""
         for inbox in self._inboxes.values():

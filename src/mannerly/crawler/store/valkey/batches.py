@@ -60,6 +60,7 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
         theirs: dict[str, int] = {}
         values, theirs_carried = offered(requests_first(candidates), theirs)
         links += (shard, list(theirs), values, theirs_carried)
+    robots = batch.robots.items()
     return {
         "pages": pages,
         "entries": entries,
@@ -69,7 +70,8 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
         "hosts": list(hosts),
         "links": links,
         "records": flat((each.host, pack_host(each, ahead_s, clock_s)) for each in batch.hosts),
-        "robots": flat((name, pack_robots(each, ahead_s)) for name, each in batch.robots.items()),
+        "robots": flat((name, pack_robots(each, ahead_s)) for name, each in robots if each),
+        "forgotten": [name for name, each in robots if each is None],
         "sessions": flat(batch.sessions.items()),
         "votes": flat((host, *votes) for host, votes in batch.lastmods.items()),
         "sg": flat((name, str(length)) for name, length in batch.segments.items()),

@@ -21,7 +21,7 @@ _PARTS = {
     "admit": ("queue",),
     "bring_back": ("queue",),
 }
-_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "forget", "sent")
+_OWNED = ("commit", "admit", "take", "bring_back", "rest", "release", "sent")
 
 
 @cache

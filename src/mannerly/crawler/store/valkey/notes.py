@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from mannerly.crawler.store.sqlite.notes import ParsingNote
 
@@ -12,26 +12,19 @@ if TYPE_CHECKING:
     from .crawl import ValkeyCrawl
 
 
-class Note(Protocol):
-    """Keeps the number of the page that is being parsed, without a commit."""
-
-    seq: int  # of the last owner, if it died meanwhile; else 0
-
-    def write(self, seq: int) -> None:
-        """Note a page; 0: none."""
-
-    def close(self) -> None:
-        """Keep no note any more."""
-
-
 class ServerNote:
-    """Tells the server which page is being parsed: for an owner without a data directory."""
+    """Tells the server which page is being parsed: for an owner without a data directory.
+
+    Attributes:
+        seq: of the last owner, if it died meanwhile; else 0.
+    """
 
     def __init__(self, crawl: ValkeyCrawl, number: int, token: str) -> None:
         self._crawl, self._number, self._token = crawl, number, token
         self.seq = 0
 
     def write(self, seq: int) -> None:
+        """Note a page; 0: none."""
         self._crawl.note(self._number, "parsing", seq, self._token)
 
     def close(self) -> None:
@@ -46,7 +39,12 @@ class FileNote:
         self.seq = self._note.cell[0]
 
     def write(self, seq: int) -> None:
+        """Note a page; 0: none."""
         self._note.cell[0] = seq
 
     def close(self) -> None:
+        """Keep no note any more."""
         self._note.close()
+
+
+Note: TypeAlias = ServerNote | FileNote

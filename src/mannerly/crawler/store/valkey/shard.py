@@ -452,11 +452,6 @@ class ValkeyShard(ValkeyReader, ShardStore):
         if is_refused:
             self.unanswered = self.unanswered - {seq}
 
-    def forget_robots(self, origin: str) -> None:
-        """Have an origin's robots.txt fetched again."""
-        self._foreseen.pop(origin, None)
-        self._writes.run("forget", {"origin": origin})
-
     def close(self) -> None:
         """Release the shard; closing twice is harmless."""
         if self._is_open:

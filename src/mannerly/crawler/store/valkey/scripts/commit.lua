@@ -117,6 +117,7 @@ flush_hosts()
 local carried_again, lagging = add_links(receivers, A.limit)
 
 set_fields(P .. 'r', A.robots)
+for _, origin in ipairs(A.forgotten) do redis.call('HDEL', P .. 'r', origin) end
 for i = 1, #A.sessions, 2 do -- name and cookies; none: it is forgotten
   redis.call('HDEL', P .. 'c', A.sessions[i])
   if A.sessions[i + 1] ~= '' then redis.call('HSET', P .. 'c', A.sessions[i], A.sessions[i + 1]) end
