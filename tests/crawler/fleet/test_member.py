@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import pytest
 from virtual.fetcher import FakeFetcher, FakeReply, VirtualClock
 from virtual.fleet.members import MachineClocks, VirtualWorker
-from virtual.store import memory_fleet
-from virtual.store.memory_fleet import LeasedStore, SharedMemoryCrawl
+from virtual.store.memory_fleet import SharedMemoryCrawl
 
 from mannerly.crawler.control import AddSeeds, HostPause
 from mannerly.crawler.runtime.beginning import new_manifest
 from mannerly.crawler.runtime.fleet_member import FleetMember
 from mannerly.crawler.settings import CrawlSettings
+from mannerly.crawler.shard.orders import Orders
 from mannerly.crawler.store.fleet import LeaseLost, StoreAway
 from mannerly.crawler.web.choices import ScopeMode
 from mannerly.politeness import Settings
@@ -84,11 +84,10 @@ def test_a_shard_that_is_lost_before_it_has_caught_up_is_not_worked_on(
 ) -> None:
     """Orders from before its claim are missing in it: it is claimed again."""
 
-    class Losing(LeasedStore):
-        def applied(self) -> int:
-            raise error
+    def apply(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(memory_fleet, "LeasedStore", Losing)
+    monkeypatch.setattr(Orders, "apply", apply)
     with Running(orders=True) as running:
         owned = len(running.worker.engine.shards)
 
