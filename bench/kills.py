@@ -193,7 +193,7 @@ WAYS = {
     "crawlee": Way(
         prepare_crawlee,
         lambda _: [
-            str(environment_of("crawlee") / "bin" / "python"),
+            str(environment_of("crawlee")),
             str(PROGRAMS / "kills_crawlee.py"),
         ],
         crawlee_items,

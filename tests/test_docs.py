@@ -37,7 +37,9 @@ DOCS = ROOT / "docs"
 GUIDE = DOCS / "how-to" / "politeness.md"
 LIBRARY = DOCS / "how-to" / "library.md"  # its code needs servers: tests/library/test_guide.py
 DATA = DOCS / "how-to" / "data.md"  # its code needs a crawl: tests/exports/test_guides.py
-ELSEWHERE = (LIBRARY, DATA)
+# These have files that serve or crawl: tests/docs/test_console.py, tests/docs/test_coming_from.py.
+FILES = (DOCS / "tutorial-spiders.md", DOCS / "how-to" / "coming-from.md")
+ELSEWHERE = (LIBRARY, DATA, *FILES)
 RUNNABLE = [page for page in PAGES if "```python" in TEXTS[page] and page not in ELSEWHERE]
 
 # What belongs to somebody's workshop and not to the product.
