@@ -118,6 +118,17 @@ def test_head_is_one_that_readers_know() -> None:
     assert block == (b"HTTP/1.1 404 Not Found\r\nX-Orig-transfer-encoding: chunked\r\nx: 1\r\n\r\n")
 
 
+def test_chunks_are_not_announced_however_they_are_spelled() -> None:
+    """As nearly all servers write it, and in small letters."""
+    for spelled in (b"Transfer-Encoding", b"transfer-encoding"):
+        head = b"HTTP/1.1 200 OK\r\nA: b\r\n" + spelled + b": chunked\r\n\r\n"
+
+        (_, block), _ = read(written(RawExchange(ASKED, head, b"")))
+
+        kept = b"X-Orig-" + spelled + b": chunked"
+        assert block == b"HTTP/1.1 200 OK\r\nA: b\r\n" + kept + b"\r\n\r\n"
+
+
 def test_secrets_of_a_request_are_left_out() -> None:
     """An archive is given to others."""
     asked = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic c2VjcmV0\r\nCookie: s=1\r\n\r\n"

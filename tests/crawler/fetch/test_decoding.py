@@ -43,6 +43,25 @@ def test_nothing_is_held_back_at_the_end_of_a_part(name: str, size: int) -> None
         assert decode(ENCODERS[name](body), name, 2 * MEGABYTE) == (body, None)
 
 
+@given(
+    bodies=st.lists(st.binary(max_size=300), min_size=1, max_size=3),
+    end=st.binary(max_size=6),
+    size=st.none() | st.integers(0, 700),
+    cut=st.integers(0, 30),
+    most=st.integers(0, 700),
+)
+def test_one_step_and_many_agree(
+    bodies: list[bytes], end: bytes, size: int | None, cut: int, most: int
+) -> None:
+    """However long a stream says that it becomes, it is decoded as by its other name."""
+    stream = b"".join(map(gzip.compress, bodies))
+    if size is not None:
+        stream = stream[:-4] + size.to_bytes(4, "little")
+    stream = stream[: len(stream) - cut] + end
+
+    assert decode(stream, "gzip", most) == decode(stream, "x-gzip", most)
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_stream_that_ends_early_is_truncated(name: str) -> None:
     """The beginning is returned, and the reason."""

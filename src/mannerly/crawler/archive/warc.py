@@ -19,6 +19,7 @@ name: readers would look for chunks. This module knows no file and no clock.
 from __future__ import annotations
 
 import re
+import struct
 import zlib
 from base64 import b32encode
 from datetime import UTC, datetime
@@ -179,8 +180,9 @@ def _one_line(text: str) -> str:
 
 def _http_head(head: bytes) -> tuple[bytes, int]:
     """Return the head of an answer as HTTP/1.1, and its status."""
-    if _ORDINARY_HEAD.fullmatch(head) is not None:
-        return head, int(head[9:12])
+    spelled = head.replace(_CHUNKED, _KEPT_CHUNKED)  # as nearly all servers write it
+    if _ORDINARY_HEAD.fullmatch(spelled) is not None:
+        return spelled, int(spelled[9:12])
     first, *lines = [line.rstrip(b"\r") for line in head.split(b"\n")]
     version, _, rest = first.partition(b" ")
     code = rest[:3]
@@ -198,6 +200,7 @@ def _http_head(head: bytes) -> tuple[bytes, int]:
     return b"\r\n".join(kept) + _TAIL, status
 
 
+_CHUNKED, _KEPT_CHUNKED = b"\r\nTransfer-Encoding:", b"\r\nX-Orig-Transfer-Encoding:"
 _STATUSES = frozenset(HTTPStatus)
 # A head that is kept as it is: HTTP/1.1 with nothing but headers in it, none about chunks.
 _ORDINARY_HEAD = re.compile(
@@ -242,18 +245,20 @@ def _deflated(*parts: bytes) -> bytes:
 
 def _stored(*parts: bytes) -> bytes:
     """Return a gzip member in which nothing is deflated."""
+    size, checksum = sum(map(len, parts)), 0
+    for part in parts:
+        checksum = zlib.crc32(part, checksum)
+    end = struct.pack("<II", checksum, size & 0xFFFFFFFF)
+    if size <= _STORED_BYTES:  # of most answers the bytes are copied once
+        return b"".join((_GZIP_HEAD, _block_head(size, is_last=True), *parts, end))
     data = b"".join(parts)
-    size, checksum = len(data), zlib.crc32(data)
     blocks = [_GZIP_HEAD]
     for start in range(0, size, _STORED_BYTES):
-        end = start + _STORED_BYTES
-        blocks += _block(data[start:end], is_last=end >= size)
-    blocks += [checksum.to_bytes(4, "little"), (size & 0xFFFFFFFF).to_bytes(4, "little")]
-    return b"".join(blocks)
+        block = data[start : start + _STORED_BYTES]
+        blocks += [_block_head(len(block), is_last=start + _STORED_BYTES >= size), block]
+    return b"".join([*blocks, end])
 
 
-def _block(data: bytes, *, is_last: bool) -> list[bytes]:
-    """Return a stored block: its mark, its length, the complement of that, the bytes."""
-    size = len(data)
-    mark = b"\x01" if is_last else b"\x00"
-    return [mark + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little"), data]
+def _block_head(size: int, *, is_last: bool) -> bytes:
+    """Return what stands before the bytes of a stored block: mark, length, its complement."""
+    return struct.pack("<BHH", is_last, size, size ^ 0xFFFF)

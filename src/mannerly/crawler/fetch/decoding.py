@@ -38,6 +38,7 @@ CUT, TRUNCATED, BAD = "cut_at_cap", "truncated", "bad_encoding"
 _CHUNK = 64 * 1024
 _PART = 4 * _CHUNK  # of the result
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's names for its three wrappers
+_GZIP_BEGINS = b"\x1f"
 _WINDOW = 128 << 20  # the largest window of zstd that is decoded, as in browsers
 
 _ZLIB_ERROR = cast("type[Exception]", zlib.error)  # its stubs call it a value
@@ -72,6 +73,10 @@ def accepted(*, keeps: bool) -> str:
 
 def decode(body: bytes, encoding: str | None, max_bytes: int) -> Decoded:
     """Return a body without its Content-Encoding, and what was wrong with it."""
+    if encoding == "gzip":
+        whole = _ordinary(body, max_bytes)
+        if whole is not None:
+            return whole
     names = [name.strip().lower() for name in (encoding or "").split(",")]
     names = [name for name in names if name not in ("", "identity", "none")]
     if not names or not body:
@@ -87,6 +92,22 @@ def decode(body: bytes, encoding: str | None, max_bytes: int) -> Decoded:
         # The innermost problem says most: an outer layer that is cut makes the inner one truncated.
         problem = problem or wrong
     return Decoded(body, problem)
+
+
+def _ordinary(body: bytes, max_bytes: int) -> Decoded | None:
+    """Return a small body of one gzip stream, as nearly all are, in one step; None: it is not one.
+
+    Its last bytes say how long it becomes, which need not be true: no more than that is decoded.
+    """
+    size = int.from_bytes(body[-4:], "little")
+    if body[:1] != _GZIP_BEGINS or not size <= min(_PART, max_bytes):
+        return None
+    stream = zlib.decompressobj(_GZIP)
+    try:
+        whole = stream.decompress(body, size + 1)
+    except _ZLIB_ERROR:
+        return None
+    return Decoded(whole) if stream.eof and not stream.unused_data else None
 
 
 def _decoded(stream: _Stream, body: bytes, max_bytes: int) -> Decoded:
@@ -131,12 +152,16 @@ class _Deflate:
     def feed(self, data: bytes) -> Iterator[bytes]:
         if not self._members:
             self._members = 1
-            if self._wrapper == _GZIP and data[:1] != b"\x1f":  # ISA-L waits for a whole head
+            if self._wrapper == _GZIP and data[:1] != _GZIP_BEGINS:  # ISA-L waits for a whole head
                 raise _BadStream("not gzip")
         is_full = False  # then it may hold more back, even if it has taken all that it was given
         while data or is_full:
             if self._stream.eof:
-                if self._wrapper != _GZIP or data[:1] != b"\x1f" or self._members >= MAX_MEMBERS:
+                if (
+                    self._wrapper != _GZIP
+                    or data[:1] != _GZIP_BEGINS
+                    or self._members >= MAX_MEMBERS
+                ):
                     return  # what follows a complete stream is padding, to browsers too
                 self._members += 1
                 self._stream = zlib.decompressobj(self._wrapper)

@@ -40,7 +40,7 @@ class _Segment:
     """One file: how long it is with what waits, and how much of it is written."""
 
     def __init__(self, path: Path, length: int) -> None:
-        self.path = path
+        self.path, self.name = path, path.name  # a path takes a microsecond to name itself
         self.length = self.written = length
         self.descriptor = -1  # it is made when it is first written to
 
@@ -103,7 +103,7 @@ class SegmentWriter:
         segment = self._segment
         if segment is None or segment.length >= self._rotate_at:
             segment = self._next()
-        place = ArchivePlace(segment.path.name, segment.length, len(data))
+        place = ArchivePlace(segment.name, segment.length, len(data))
         self._add(segment, data)
         if self.waiting_bytes >= WRITE_AT:
             with suppress(StoreFull):  # the commit will say so
@@ -145,7 +145,7 @@ class SegmentWriter:
         self._waiting.append((segment, data))
         self.waiting_bytes += len(data)
         segment.length += len(data)
-        self._changed[segment.path.name] = segment.length
+        self._changed[segment.name] = segment.length
 
     def _write(self) -> None:
         # Many small writes would take five times as long.
