@@ -3,8 +3,8 @@
     python -m bench variants                              everything, three rounds, some minutes
     python -m bench variants --only wire --rounds 1       one comparison
 
-wire        HTTP beside HTTPS with kept-alive connections, HTTPS with a new connection for every
-            page, and HTTP/2
+wire        HTTP beside the same compressed by the server, HTTPS with kept-alive connections, HTTPS
+            with a new connection for every page, and HTTP/2
 processes   two processes beside one, the server on the same two cores
 hosts       5,000 hosts of 6 pages beside 200 of 150
 hosts-tls   the same over TLS, where each host has a certificate of its own
@@ -59,6 +59,7 @@ class Variant:
     spec: WebSpec = PLAIN
     keep_alive: bool = True
     http2: bool = False
+    compressed: bool = False  # by the server, with gzip
     processes: int = 1
     shares_cores: bool = False  # crawler and server on the same two
     kind: str | None = None  # of `_unusual_crawl`; None: the command
@@ -69,6 +70,7 @@ class Variant:
 COMPARISONS: dict[str, tuple[Variant, ...]] = {
     "wire": (
         Variant(name="http"),
+        Variant(name="gzip", compressed=True),
         Variant(name="https", spec=SECURE),
         Variant(name="https cold", spec=SECURE, keep_alive=False),
         Variant(name="http2", spec=SECURE, http2=True),
@@ -130,7 +132,11 @@ class Comparison:
             shutil.copytree(self._place / "known", directory / "crawl")
         core = None if variant.shares_cores else two_cores()[1]
         with served(
-            variant.spec, core=core, keep_alive=variant.keep_alive, http2=variant.http2
+            variant.spec,
+            core=core,
+            keep_alive=variant.keep_alive,
+            http2=variant.http2,
+            compressed=variant.compressed,
         ) as web:
             crawl = crawl_once(variant, directory, web)
         self._crawls[variant.name].append(crawl)
