@@ -121,7 +121,8 @@ def look(browser: Browser, urls: Sequence[str], prefix: str = "") -> list[Shown]
         page.on("requestfailed", fail)
         page.goto(prefix + url, wait_until="load")
         page.wait_for_load_state("networkidle")
-        top = (HEAD if prefix else 0) + 1  # the frame has a line above it
+        frame = page.locator("#replay_iframe").bounding_box() if prefix else None
+        top = 1 if frame is None else int(frame["y"]) + 1  # the frame has a line above it
         picture = page.screenshot(clip={"x": 0, "y": top, "width": 1200, "height": 898})
         own = [each for each in missing if "/favicon.ico" not in each]
         shown.append(Shown(picture, len(answered), own))

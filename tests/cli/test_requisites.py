@@ -65,7 +65,7 @@ def test_pages_with_the_same_requisites_share_them(tmp_path: Path) -> None:
 
     assert ended.returncode == 0, ended.stderr
     assert {asked[f"/{name}"] for name in names} == {1}
-    assert sum(asked.values()) == PAGES + SHARED + 1, "pages, files, robots.txt"
+    assert len(asked) == PAGES + SHARED + 1, "pages, files, robots.txt"
     assert "12 files that pages need to be shown" in " ".join(ended.stderr.split())
     total = json.loads(told.stdout)["total"]
     assert (total["fetched"], total["requisites"], total["failed"]) == (PAGES, SHARED, 0)
@@ -167,6 +167,39 @@ def test_requests_of_every_kind_can_be_limited(tmp_path: Path) -> None:
     assert second.returncode == 0
     assert Counter(asked).most_common(1)[0][0] == "/robots.txt" or max(Counter(asked).values()) == 1
     assert {"/", "/b", "/gone.png", "/x.png?utm_source=a"} <= set(asked)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_last_pages_of_max_urls_are_whole(tmp_path: Path, processes: int) -> None:
+    """Their requisites are fetched when no further page may be, behind seeds that wait, too."""
+    asked: Counter[str] = Counter()
+
+    def respond(request: Request) -> None:
+        asked[request.path] += 1
+        if request.path == "/s.css":
+            request.answer(200, "a{b:url(f.png)}", {"Content-Type": "text/css"})
+        elif request.path.endswith(".png"):
+            request.answer(200, b"x", {"Content-Type": "image/png"})
+        elif request.path == "/robots.txt":
+            request.answer(404)
+        else:
+            own = f"<img src={request.path}.png>"
+            request.answer(200, f"<link rel=stylesheet href=s.css>{own}<a href=/deep>d</a>")
+
+    with serving(respond) as site:
+        seeds = tmp_path / "seeds.txt"
+        seeds.write_text("".join(f"{site}/{number}\n" for number in range(6)))
+        ended = crawl(
+            str(seeds), tmp_path / "crawl", "--max-urls", 2, "--processes", processes,
+            "--allow-net", "127.0.0.0/8",
+        )  # fmt: skip
+
+    assert ended.returncode == 0, ended.stderr
+    assert "Stopped at --max-urls 2" in ended.stderr
+    pages = {path for path in asked if path.strip("/").isdigit()}
+    assert len(pages) == 2
+    assert asked.keys() - pages == {"/robots.txt", "/s.css", "/f.png", *(f"{p}.png" for p in pages)}
+    assert set(asked.values()) == {1}
 
 
 def test_a_requisite_of_another_shard_is_fetched_once(tmp_path: Path) -> None:

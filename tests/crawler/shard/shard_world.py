@@ -116,9 +116,9 @@ class ShardWorld:
         self.shard.frontier.check()
         self.now = Now(self.now.mono + seconds, self.now.wall + seconds)
 
-    def start(self, room: int = 99) -> list[Request]:
+    def start(self, room: int = 99, *, pages: bool = True) -> list[Request]:
         """Start what is due, and let it leave at once."""
-        requests = self.shard.start_due(self.now, room)
+        requests = self.shard.start_due(self.now, room, pages=pages)
         for request in requests:
             self.shard.sent(flight_of(request), self.now.mono)
         return requests

@@ -164,6 +164,32 @@ def test_a_retry_after_holds_for_requisites() -> None:
     assert [request.url for request in after] == [HOME + "s.css"]
 
 
+def test_pages_that_were_held_go_on_when_they_may() -> None:
+    """Without room for pages only requisites start, also those that are found meanwhile."""
+    world = ShardWorld(HOME, settings=settings())
+    world.pass_robots()
+    world.wait(1)
+    (home,) = world.start()
+    world.answer(home, 200, b"<link rel=stylesheet href=s.css><a href=/b><a href=/c>", **HTML)
+    world.shard.commit(world.now)
+
+    held: list[str] = []
+    for _ in range(10):
+        world.wait(1)
+        for request in world.start(pages=False):
+            held.append(request.url)
+            world.answer(request, 200, b"a{b:url(x.png)}", content_type="text/css")
+        world.shard.commit(world.now)
+    is_drained = not world.shard.has_requisites(world.now)
+    due = world.shard.next_due(world.now)
+    (page,) = world.start()
+
+    assert held == [HOME + "s.css", HOME + "x.png"]
+    assert is_drained
+    assert due is None
+    assert page.url == HOME + "b"
+
+
 def test_a_resumed_crawl_asks_for_what_is_left() -> None:
     """A kill after the commit of a page leaves its requisites queued, with what they carry."""
     store = MemoryStore.group(1, frontier_limit=100)[0]

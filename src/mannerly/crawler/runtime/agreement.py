@@ -9,8 +9,8 @@ Idle twice is not enough by itself, since a link can pass from one process to an
 between two rounds.
 
 A host is *unreachable* if it would be given up before its next request is due. That only such hosts
-are left is found in the same way, and that no page of `--max-urls` is. This module knows no process
-and no clock.
+are left is found in the same way, and that no page of `--max-urls` is; the requisites of pages that
+were fetched are still waited for then. This module knows no process and no clock.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class WorkProgress(NamedTuple):
     in_flight: int = 0
     received: int = 0  # links from other shards, since the process began
     is_spent: bool = False  # it has no pages left to start, and there are none for it
+    has_requisites: bool = False  # its pages need something that is not fetched yet
 
 
 class Agreement:
@@ -59,7 +60,8 @@ class Agreement:
             self.gives_up = True
         is_spent = is_spent or all(each.is_spent for each in processes)
         self._spent = self._spent + 1 if is_spent else 0
-        if self._spent >= self._rounds and not any(each.in_flight for each in processes):
+        is_under_way = any(each.in_flight or each.has_requisites for each in processes)
+        if self._spent >= self._rounds and not is_under_way:
             return Ending.MAX_URLS
         return None
 

@@ -105,6 +105,7 @@ class Engine:
         exchange: StoreExchange | None = None,
         browsers: Browsers | None = None,
         max_requests: int | None = None,
+        takes_requisites: bool = False,
     ) -> None:
         self._exchange = exchange or OneByOne()
         self._memory = memory or BodyMemory()
@@ -116,6 +117,7 @@ class Engine:
         self._wire = Wire(fetcher, clock, owned.by_number)
         self._budget = budget
         self._max_requests = max_requests
+        self._takes_requisites = takes_requisites
         self._governor = Governor(concurrency, is_on=governed)
         self._offload = offload
         self._parse_limit = parse_limit
@@ -146,6 +148,12 @@ class Engine:
     def is_idle(self) -> bool:
         """Return whether there is nothing to do, unless another shard sends links."""
         return all(shard.is_idle for shard in self._shards)
+
+    @property
+    def has_requisites(self) -> bool:
+        """Return whether pages that were fetched still need something, when no page may start."""
+        now = self._now()
+        return self._takes_requisites and any(shard.has_requisites(now) for shard in self._shards)
 
     @property
     def has_only_unreachable(self) -> bool:
@@ -281,7 +289,7 @@ class Engine:
                 room = min(room, self._requests_left(self._max_requests))
             granted = budget.take(room) if room > 0 else 0
             takes_pages = granted > 0
-            if not takes_pages and room > 0 and shard.subrequests:
+            if not takes_pages and room > 0 and (self._takes_requisites or shard.subrequests):
                 granted = room  # pages that were started wait for these
             has_room[shard.number] = granted > 0
             if granted == 0:

@@ -141,6 +141,7 @@ class Worker:
             exchange=store.fleet or OneByOne(manifest.shards),
             browsers=self._browsers,
             max_requests=settings.max_requests,
+            takes_requisites=settings.requisites,
         )
         self._is_paused = self._is_held = False
         self.orders = OrderBook(store)
@@ -192,7 +193,10 @@ class Worker:
         )
         received = sum(shard.received for shard in self._shards)
         is_spent = self.coordinator.budget.is_spent
-        return WorkProgress(is_idle, has_only_unreachable, in_flight, received, is_spent)
+        has_requisites = self.engine.has_requisites
+        return WorkProgress(
+            is_idle, has_only_unreachable, in_flight, received, is_spent, has_requisites
+        )
 
     @property
     def is_quiet(self) -> bool:

@@ -1,5 +1,6 @@
 """May this entry be fetched? The frontier asks; the answer comes from memory alone.
 
+only requisites may start             Later: when the host is woken
 the host's record is not in memory    Unknown: it is brought in, and the host is asked again
 the host was given up                 Drop
 its latest request still connects     Later: the gap begins when that request leaves
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.kinds import KINDS, Limit
 from mannerly.crawler.model import GO, UNANSWERED, Drop, Later, Unknown
+from mannerly.crawler.page.requisites import PRIORITY
 from mannerly.crawler.web.scope import SkipReason
 
 from .given_up import dropped_because
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from .routes import Routes
     from .sitemaps import SitemapQuota
 
-HELD_S = 0.25  # until a page is looked at again, while only other requests may start
 CONNECTING_POLL_S = 0.05  # how often to look whether a request that is still connecting has left
 
 _PAGES, _SITEMAPS = Limit.PAGES, Limit.SITEMAPS
@@ -53,7 +54,9 @@ class Judge:
 
     Attributes:
         replaced: links in memory, by seq, in whose place requests with a label came.
-        holds_pages: no page may start now; other requests may.
+        holds_pages: nothing but requisites may start now.
+        held: the hosts whose pages were held. Each has to be woken when pages may start, or when
+            there is something else to ask it for.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Judge:
         self._store = store
         self.replaced: set[int] = set()
         self.holds_pages = False
+        self.held: set[str] = set()
         self._host, self._politeness = contacts.hosts.get, contacts.politeness
         self._robots = gate
         self._is_excluded = routes.is_excluded
@@ -77,6 +81,10 @@ class Judge:
 
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
+        if self.holds_pages and not KINDS[entry.kind].is_requisite:
+            # Requisites come first: behind a page that is no seed, its host has none.
+            self.held.add(entry.host)
+            return Later(None, is_for_host=entry.priority > PRIORITY)
         host = self._host(entry.host)
         if host is None or host.budget is None:
             url = entry.url
@@ -95,8 +103,6 @@ class Judge:
         for admits in self._plugins.admit:
             if (drop := admits(entry)) is not None:
                 return drop
-        if self.holds_pages and row.limit is _PAGES:
-            return Later(now + HELD_S)
         if row.limit is _SITEMAPS:
             return self._judge_sitemap(entry, host, now)
         ruling = self._robots.judge(entry, now)

@@ -80,6 +80,22 @@ class Remaining:
     def _is_busy(self) -> bool:
         return bool(self._flights.pending or self._pending.batch or self._given_up)
 
+    def has_requisites(self, due: Instant | None, now: Now) -> bool:
+        """Return whether something else than pages is left, while no page may start.
+
+        Hosts whose next entry is a page are asleep then. Hosts that are unreachable are not waited
+        for.
+        """
+        if self._is_busy or self._store.counts().outgoing:
+            return True
+        if due is None or due - now.mono < SOON_S:
+            return due is not None
+        waits_too_long = self._politeness.waits_too_long
+        return any(
+            host.due is not None and not waits_too_long(host.name, now=now.mono)
+            for host in self._hosts.scheduled
+        )
+
     def has_only_unreachable(self, due: Instant | None, now: Now) -> bool:
         """Return whether only hosts are left that would be given up before their next request.
 

@@ -65,6 +65,8 @@ from .sitemaps import Lists, SitemapQuota
 from .subrequests import SubRequests
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mannerly.crawler.control import Control
     from mannerly.crawler.frontier.sharding import Sharding
     from mannerly.crawler.host.host import Host
@@ -192,6 +194,8 @@ class Shard:
         """
         frontier, requests = self.frontier, list[Request]()
         self.judge.holds_pages = not pages
+        if pages and self.judge.held:
+            self._wake_held(self.judge.held, now)
         widening = 1 + self.flights.unsettled // WIDENS_BY if has_time else 0
         for _ in range(PASSES):
             taken = frontier.take(
@@ -224,6 +228,16 @@ class Shard:
                     self._drop_replaced(entries)
                 frontier.refill(wanted, entries, now=now.mono)
         return requests
+
+    def has_requisites(self, now: Now) -> bool:
+        """Return whether something else than pages is left to fetch, while pages are held."""
+        return self.left.has_requisites(self.next_due(now), now)
+
+    def _wake_held(self, hosts: Iterable[str], now: Now) -> None:
+        """Ask hosts again whose pages were held."""
+        for name in tuple(hosts):
+            self.judge.held.discard(name)
+            self.frontier.wake(self.hosts.get(name), now=now.mono)
 
     def next_due(self, now: Now) -> Instant | None:
         """Return when to call `start_due` again; None: after the next answer, link or order."""
@@ -622,6 +636,8 @@ class Shard:
         if self.store.has_payloads:
             self._replace_links(new)
         self.frontier.add(new, now=now.mono)
+        if self.judge.held:
+            self._wake_held(self.judge.held.intersection(each.host for each in new), now)
 
     def _replace_links(self, new: list[Entry]) -> None:
         """Have the links in memory dropped in whose place new requests with a label come."""
