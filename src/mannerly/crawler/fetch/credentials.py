@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from mannerly.crawler.options.secrets import revealed
 from mannerly.crawler.web.urls import canonical
 
+from .cookies import path_of, set_cookie_lines
 from .guard import split_origin
 from .settings import check_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from mannerly.crawler.model import Request
+
+    from .cookies import CookieJar
 
 Origin: TypeAlias = tuple[str, str, int]
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -117,6 +122,42 @@ class Credentials:
     def _add(self, origin: Origin | None, name: str, value: str) -> None:
         if origin is not None:
             self._headers[origin] = (*self._headers.get(origin, ()), (name, value))
+
+
+class OwnHeaders:
+    """The headers that are added to requests for one origin alone: credentials and cookies.
+
+    Attributes:
+        exist: there are credentials, or cookies are kept for every request.
+    """
+
+    def __init__(self, credentials: Credentials | None, cookies: CookieJar | None) -> None:
+        self._credentials = credentials or Credentials()
+        self._cookies = cookies
+        self.exist = bool(self._credentials) or cookies is not None
+
+    def added_to(self, request: Request, origin: Origin, wall: float) -> Headers:
+        """Return the headers of a request with those of its origin."""
+        own = dict(self._credentials.of(origin))
+        jar = self._cookies if request.cookies is None else request.cookies
+        if jar is None:
+            return (*request.headers, *own.items())
+        headers = [pair for pair in request.headers if pair[0].lower() != "cookie"]
+        cookies = [value for name, value in request.headers if name.lower() == "cookie"]
+        cookies.append(own.pop("Cookie", ""))
+        cookies.append(jar.header(origin, path_of(request.url), wall))
+        if any(cookies):
+            own["Cookie"] = "; ".join(filter(None, cookies))
+        return (*headers, *own.items())
+
+    def keep(self, request: Request, head: bytes, wall: float) -> None:
+        """Keep the cookies that the head of an answer sets."""
+        jar = self._cookies if request.cookies is None else request.cookies
+        if jar is None:
+            return
+        origin, lines = split_origin(request.url), set_cookie_lines(head)
+        if lines and origin is not None:
+            jar.take(origin, path_of(request.url), lines, wall)
 
 
 def _authorization(login: str) -> str:

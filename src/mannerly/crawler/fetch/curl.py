@@ -49,8 +49,8 @@ from mannerly.crawler.model import Fetched, LocalError
 
 from .base import always, every
 from .body_memory import BodyMemory
-from .cookies import CookieJar, path_of, set_cookie_lines
-from .credentials import Credentials
+from .cookies import CookieJar
+from .credentials import OwnHeaders
 from .failures import FAILED_INIT, NO_CONNECTION, NO_MEMORY, NO_NAME, OUT_OF_DESCRIPTORS
 from .guard import AddressVerdict, split_origin
 from .libcurl import pycurl
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.model import Request
     from mannerly.politeness.model import Instant
 
-    from .credentials import Headers, Origin
     from .guard import NetworkGuard
 
 V = TypeVar("V")
@@ -109,9 +108,8 @@ class CurlFetcher:
         self._favoured: Transfer | None = None
         self._settings = settings or FetchSettings()
         self._trust = find_trust(self._settings.ca_file)
-        self._credentials = self._settings.credentials or Credentials()
-        self._cookies = CookieJar() if self._settings.keeps_cookies else None
-        self._has_own_headers = bool(self._credentials) or self._cookies is not None
+        cookies = CookieJar() if self._settings.keeps_cookies else None
+        self._own = OwnHeaders(self._settings.credentials, cookies)
         self._poller = new_poller()
         self._watched: set[int] = set()
         self._alarm_at = math.inf
@@ -170,8 +168,8 @@ class CurlFetcher:
         if len(self._busy) >= self._max_connections:
             raise RuntimeError(f"more than {self._max_connections} requests in flight")
         headers = request.headers
-        if self._has_own_headers or request.cookies is not None:
-            headers = self._with_own(request, origin)
+        if self._own.exist or request.cookies is not None:
+            headers = self._own.added_to(request, origin, time.time())
         transfer = (
             self._idle.pop()
             if self._idle
@@ -294,27 +292,8 @@ class CurlFetcher:
         self._sweep_at = now + self._settings.dns_cache_s * _SWEEP_SHARE
         return self._settings.dns_cache_s
 
-    def _with_own(self, request: Request, origin: Origin) -> Headers:
-        """Return its headers and what belongs to an origin alone: credentials and cookies."""
-        own = dict(self._credentials.of(origin))
-        jar = self._cookies if request.cookies is None else request.cookies
-        if jar is None:
-            return (*request.headers, *own.items())
-        headers = [pair for pair in request.headers if pair[0].lower() != "cookie"]
-        cookies = [value for name, value in request.headers if name.lower() == "cookie"]
-        cookies.append(own.pop("Cookie", ""))
-        cookies.append(jar.header(origin, path_of(request.url), time.time()))
-        if any(cookies):
-            own["Cookie"] = "; ".join(filter(None, cookies))
-        return (*headers, *own.items())
-
     def _keep_cookies(self, request: Request, head: bytes) -> None:
-        jar = self._cookies if request.cookies is None else request.cookies
-        if jar is None:
-            return
-        origin, lines = split_origin(request.url), set_cookie_lines(head)
-        if lines and origin is not None:
-            jar.take(origin, path_of(request.url), lines, time.time())
+        self._own.keep(request, head, time.time())
 
     def _leaves(self, request: Request, address: str) -> bool:
         now = time.monotonic()
