@@ -342,8 +342,8 @@ POLITE = (
         "commit a pause some time later",
         "P4",
         "crawler/shard/reporting.py",
-        "            self._pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S\n",
-        "            pass\n",
+        "        if is_trouble and permit.host.free_at(mono) - mono > WORTH_KEEPING_S:\n",
+        "        if False:\n",
         ("crawler/shard/test_urgent.py::test_a_fresh_retry_after_is_urgent_until_it_is_committed",),
     ),
 )

@@ -278,7 +278,8 @@ class ProgramLeases:
         turns = self._turns = _ProgramTurns(leases, self._politeness, self._used)
         while not self._is_closing and not self._is_at_rest(turns):
             problem = None
-            turns.is_urgent |= self._is_urgent
+            if self._is_urgent:
+                turns.hurry()
             self._is_urgent = False
             try:
                 turns.step(self._now())

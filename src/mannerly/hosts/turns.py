@@ -148,6 +148,10 @@ class HostTurns(ABC, Generic[H]):
         if host is not None and host.lease is not None:
             self._forgotten.add(host)
 
+    def hurry(self) -> None:
+        """A host asked for a pause: have it written with the next `flush`."""
+        self.is_urgent = True
+
     def flush(self, now: Now) -> None:
         """Write what another holder must know before it sends, if there is anything."""
         if self.is_urgent:

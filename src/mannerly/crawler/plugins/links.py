@@ -30,5 +30,5 @@ class Links(Plugin):
         pending.keep_elements(entry, elements)
         self._bytes += len(elements)
         if self._bytes >= MANY_ELEMENTS:
-            pending.is_urgent = True
+            pending.hurry()
             self._bytes = 0

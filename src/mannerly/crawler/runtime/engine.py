@@ -178,6 +178,14 @@ class Engine:
         now = self._now()
         return not self._may_start or self.shards.next_due(now) == inf
 
+    def drain(self) -> None:
+        """Start no request any more: the run ends when those under way have a result."""
+        self.is_draining = True
+
+    def store_is(self, away: StoreAway | None) -> None:
+        """Start and write nothing while the store is away; None: it is back."""
+        self.away = away
+
     def set_concurrency(self, concurrency: int) -> None:
         """Change how many requests may be in flight."""
         self._governor.set_most(concurrency)
@@ -209,7 +217,7 @@ class Engine:
                 self._take(self._wire.take_arrived())
                 self._tick_if_due()
         except StoreAway as error:
-            self.away = error
+            self.store_is(error)
         except StoreFull as error:
             self._schedule.wait_for_room(error, self._clock.now())
         if self.shards.unwritten:
@@ -361,7 +369,7 @@ class Engine:
 
     def _lose(self, number: int, error: LeaseLost | StoreAway) -> None:
         if isinstance(error, StoreAway):
-            self.away = error
+            self.store_is(error)
         if number in self.shards:
             self.dropped.append(self._by_number[number])
             self.drop(number)

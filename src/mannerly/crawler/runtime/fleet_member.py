@@ -193,7 +193,8 @@ class FleetMember(Coordinator):
         if self._away_since is not None and now - self._away_since > SILENT_S - RENEW_S:
             # The others were not heard, either: that does not mean that they are dead.
             self._next_balance = now + BACK_S
-        self._away_since = self._engine.away = None
+        self._away_since = None
+        self._engine.store_is(None)
         if self._worker.events is not None:  # they are read
             self._engine.figures = self._fleet.figures()
 
@@ -204,7 +205,7 @@ class FleetMember(Coordinator):
             StoreAway: it has been away for `patience_s`.
         """
         now = self._clock.now()
-        self._engine.away = error
+        self._engine.store_is(error)
         if self._away_since is None:
             self._away_since = now
         self._next_renewal = min(self._next_renewal, now + AGAIN_S)

@@ -159,7 +159,7 @@ def _run_shards(this: Run, waker: Waker) -> tuple[Ending, Stats]:
             if ending is None:
                 ending = limits.ending(now - began)
                 if ending is not None:
-                    engine.is_draining = True
+                    engine.drain()
                     draining = Draining(ending, settings, now)
             if now >= next_watch:
                 next_watch = now + WATCH_S

@@ -95,7 +95,7 @@ class _Conversation:
             case GiveUpUnreachable():
                 self._engine.give_up_unreachable()
             case Drain():
-                self._engine.is_draining = True
+                self._engine.drain()
             case End():
                 self._is_over = True
             case GrantPages(pages):

@@ -109,6 +109,10 @@ class Pending:
         """Have URLs queued again."""
         self.batch.retries.append(order)
 
+    def hurry(self) -> None:
+        """Have the batch committed soon."""
+        self.is_urgent = True
+
     # ------------------------------------------------------------------ robots.txt, orders, answers
 
     def learn_robots(self, record: RobotsRecord) -> None:

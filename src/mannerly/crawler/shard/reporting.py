@@ -77,9 +77,10 @@ class Reporting:
         if answer.status is not None and answer.status >= 300 and "retry-after" in answer.headers:
             assert host.budget is not None, "a host that was asked is known"
             host.budget.refused(answer.headers, mono, wall)
-        if outcome is THROTTLE or outcome is OVERLOAD:
+        is_trouble = outcome is THROTTLE or outcome is OVERLOAD
+        if is_trouble and permit.host.free_at(mono) - mono > WORTH_KEEPING_S:
             # What a crash must not forget: it is committed before anything else happens.
-            self._pending.is_urgent |= permit.host.free_at(mono) - mono > WORTH_KEEPING_S
+            self._pending.hurry()
         if self._refusals and outcome is not THROTTLE and isinstance(item, Entry):
             self._refusals.pop(item.seq, None)
         if outcome is THROTTLE:  # of every kind of request, as the server's log has them

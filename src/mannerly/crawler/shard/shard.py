@@ -528,7 +528,8 @@ class Shard:
         """Go on: the batch is durable."""
         pending, frontier, shared = self.pending, self.frontier, self.contacts.shared
         if shared is not None:
-            shared.is_urgent |= pending.is_urgent
+            if pending.is_urgent:
+                shared.hurry()
             shared.flush(now)
         if committed.repeated:
             self._emit(crawl_events.UrlsDropped(REPEATED, committed.repeated))
