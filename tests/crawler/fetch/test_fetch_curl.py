@@ -119,6 +119,35 @@ def test_curl_keeps_open_connections_within_their_limit() -> None:
     fetcher.close()
 
 
+def test_curl_keeps_more_connections_when_some_were_missed() -> None:
+    """Hosts that are asked in turn have their connections, although more are open than at first."""
+    hosts = [f"127.0.1.{number}" for number in range(1, 201)]
+    hosts += [f"127.0.2.{number}" for number in range(1, 101)]
+    fetcher = CurlFetcher(LOOPBACK)
+    with RawServer(says(answer()), "0.0.0.0") as server:
+        for _ in range(3):
+            for host in hosts:
+                ask(fetcher, server.url(host=host), host=host)
+        opened = server.connections
+        for host in hosts:
+            ask(fetcher, server.url(host=host), host=host)
+
+        assert server.connections == opened
+    fetcher.close()
+
+
+def test_curl_closes_what_nobody_asks_for_again() -> None:
+    """Of five hundred hosts that are asked once, few connections stay open."""
+    fetcher = CurlFetcher(LOOPBACK)
+    with RawServer(says(answer()), "0.0.0.0") as server:
+        for number in range(500):
+            host = f"127.0.{3 + number // 250}.{number % 250 + 1}"
+            ask(fetcher, server.url(host=host), host=host)
+
+        eventually(lambda: server.open_connections <= 128)
+    fetcher.close()
+
+
 def test_curl_never_queues_in_secret() -> None:
     """A request over the connection limit is an error, not a send without a permit later."""
     fetcher = CurlFetcher(LOOPBACK, FetchSettings(max_connections=1))

@@ -69,6 +69,8 @@ _STEP_BYTES = 64 * 1024
 PROMPT_S = 1.0
 AT_ONCE_S = 0.05  # the end of a connection may still be on its way, behind the answer
 
+MISSED_S = 60.0  # an open connection may have been of use so long after an answer
+
 _DROPPED = (ErrorKind.RESET, "connection_dropped")
 _HEADERS_TOO_LARGE = (ErrorKind.TOO_LARGE, "header_too_large")
 _HEADERS_BROKE_OFF = (ErrorKind.RESET, "headers_incomplete")
@@ -152,6 +154,7 @@ class Transfer:
         self._host = host
         self._port = port
         self._idle_s = idle_s
+        self._has_opened = False
         self._chunks: list[bytes] = []  # of a body that needs one step: not copied
         self._large: BytesIO | None = None  # a larger one, in one piece of memory
         self._keep: Callable[[bytes], object] = self._chunks.append
@@ -340,6 +343,11 @@ class Transfer:
         return self._host, self._port
 
     @property
+    def was_missed(self) -> bool:
+        """Return whether a new connection was needed although the server answered lately."""
+        return self._has_opened and self._idle_s < MISSED_S
+
+    @property
     def was_stale(self) -> bool:
         """Return whether the server had closed the connection after a while."""
         return self._refusal is LocalError.STALE_CONNECTION
@@ -359,6 +367,7 @@ class Transfer:
         return pycurl.PREREQFUNC_ABORT  # type: ignore[no-any-return]
 
     def _on_open_socket(self, _purpose: int, peer: pycurl.CurlSockAddr) -> _Lent | int:
+        self._has_opened = True
         # With a proxy the peer is the proxy, which the user named; the proxy resolves names.
         if not self._proxy:
             verdict = self._guard.judge(peer.addr[0], peer.addr[1], self._host)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 DEFAULT_HREFS = 150_000
 DEFAULT_HREFS_PER_PLACE = 500
 
+_EMPTY = 5  # a place takes as much memory as five hrefs, before it has any
 _WITH_URL = 3  # an href with its URL takes as much memory as three without
 
 # Links whose URLs are surely decided by the origin, and by the folder; unlike `http:?q` and ` ?q`.
@@ -170,8 +171,7 @@ class HrefMemory:
         place = self._places.get(name)
         if place is None:
             place = self._places[name] = HrefPlace(set(), {})
-            # An empty place counts as an href; otherwise any number of folders would cost nothing.
-            self._room -= 1
+            self._room -= _EMPTY  # otherwise any number of folders would cost nothing
             self._make_room()
         else:
             self._places.move_to_end(name)
@@ -181,7 +181,7 @@ class HrefMemory:
         # The last two are in use: a page's folder and its origin.
         while self._room < 0 and len(self._places) > 2:
             followed, others = self._places.popitem(last=False)[1]
-            self._room += 1 + len(followed) + _WITH_URL * len(others)
+            self._room += _EMPTY + len(followed) + _WITH_URL * len(others)
 
 
 def resolve_links(
