@@ -17,6 +17,7 @@ from .row_watch import WATCH
 from .safe import SAFE
 from .served import SERVED
 from .shared import SHARED
+from .spiders import SPIDERS
 from .whole import WHOLE
 
 MUTANTS = (
@@ -28,6 +29,7 @@ MUTANTS = (
     *SAFE,
     *LEFT,
     *PAYLOADS,
+    *SPIDERS,
     *FAILED,
     *GROWN,
     *READABLE,

@@ -107,6 +107,10 @@ class MemoryStore(MemoryReader, ShardStore):
         self._keep_lists(batch)
         data.kept.update(batch.kept)
         data.items.update(batch.items)
+        for seq, found in batch.handled_again.items():
+            data.items[seq] = found
+            data.positions[seq] = data.next_position
+            data.next_position += 1
         data.segments.update(batch.segments)
         for order in batch.retries:
             if isinstance(order, Recrawl):

@@ -10,6 +10,8 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
+import click
+
 from mannerly.crawler.options.option import declaration
 from mannerly.crawler.options.table import OPTIONS
 from mannerly.crawler.options.values import OptionError
@@ -64,6 +66,14 @@ def retry(
             is_order=True,
         ),
     ] = False,
+    failed_handlers: Annotated[
+        bool,
+        declaration(
+            "Pages on which handlers failed: their handlers run again, on kept answers "
+            "(--keep-bodies) without a request; other pages are fetched again, a POST, too.",
+            is_order=True,
+        ),
+    ] = False,
     host: Annotated[
         str | None, declaration("Only those of one host.", metavar="HOST", is_order=True)
     ] = None,
@@ -73,14 +83,13 @@ def retry(
 ) -> None:
     """Try failed, given-up, skipped or missing URLs again.
 
-    Without --failed, --given-up, --skipped, --unanswered and --missing: failed and given-up ones. A
-    crawl that is not running is resumed; --auth, --header, --user-agent and --contact are for that
-    run.
+    Without --failed, --given-up, --skipped, --unanswered, --missing and --failed-handlers: failed
+    and given-up ones. A crawl that is not running is resumed; --auth, --header, --user-agent and
+    --contact are for that run.
     """
     from mannerly.crawler.store import is_in_server
 
-    from .crawl import run_plan
-    from .resume import stored_plan
+    from .run import handler_failures
 
     with failing_clearly():
         given: dict[str, Value] = {"quiet": quiet, **({"json": True} if json else {})}
@@ -92,16 +101,23 @@ def retry(
             found = _skipped(crawl, skipped)
             lost = _lost(crawl) if missing else 0
             unkept = _missing(crawl, lost) if missing else 0
+            lines: list[str] = []
             if missing and not (lost or unkept or failed or given_up or skipped):
                 if not quiet:
                     note("No page has lost its answer: there is nothing to fetch again")
                 return
+            if failed_handlers:
+                lines += _handled_again(crawl, host)
             again = crawl.retry(
-                failed=failed, given_up=given_up, skipped=skipped, missing=missing, host=host
+                failed=failed,
+                given_up=given_up,
+                skipped=skipped,
+                missing=missing,
+                failed_handlers=failed_handlers,
+                host=host,
             )
             is_running = crawl.store.is_running()
-        lines: list[str] = []
-        if failed or given_up or not (skipped or missing):
+        if failed or given_up or not (skipped or missing or failed_handlers):
             lines.append(_said(total, failed=failed, given_up=given_up, host=host))
         if lost and again:
             lines.append(_said_missing(again, host, "record is lost"))
@@ -116,13 +132,55 @@ def retry(
             lines.append(_said_skipped(found, skipped, host))
         for line in [] if quiet else lines:
             note(line)
-        if is_running:
-            return
-        if is_in_server(location):
-            if not quiet:
+        if is_running or is_in_server(location):
+            if not is_running and not quiet:
                 note(f"It begins when a worker joins: {resume_command(location)}")
             return
-        run_plan(stored_plan(location, given))
+        code = _resumed(location, given)
+        code = code or (handler_failures(location) if failed_handlers else 0)
+    raise click.exceptions.Exit(code)
+
+
+def _resumed(location: str, given: dict[str, Value]) -> int:
+    """Run the crawl, and return its exit code."""
+    from .crawl import carry_out, finish
+    from .resume import stored_plan
+
+    plan = stored_plan(location, given)
+    return finish(plan, carry_out(plan, fresh=False))
+
+
+def _handled_again(crawl: StoredCrawl, host: str | None) -> list[str]:
+    """Run the handlers that have failed, over kept answers; return what to say.
+
+    Raises:
+        OptionError: there is no such page, or handlers cannot be run here.
+    """
+    from mannerly.crawler.inspection.view import settings_of
+    from mannerly.crawler.options.table import cores
+    from mannerly.crawler.page.extract import ExtractError, Extracting, load
+    from mannerly.exports.handle_again import handle_again
+
+    if crawl.store.fleet is not None:
+        raise OptionError("--failed-handlers is for crawls in a directory")
+    if crawl.store.is_running():
+        raise OptionError("--failed-handlers: the crawl is running; stop it first")
+    failures = crawl.handler_failures()
+    if failures is None:
+        raise OptionError("no handler has failed on a page: there is nothing to run again")
+    settings = settings_of(crawl.store.manifest)
+    try:
+        load(settings.extract or "")
+    except ExtractError as error:
+        raise OptionError(f"the handlers of this crawl: {error}") from error
+    extract = Extracting(settings.extract or "", settings.extract_timeout_s)
+    kept, failed = handle_again(crawl, settings, extract, cores(), host)
+    found = [f"Ran the handlers of {many(kept, 'page')} on kept answers"] if kept else []
+    if failed:
+        found.append(f"They failed again on {many(failed, 'page')}")
+    if failures.pages > kept and host is None:
+        found.append(f"Fetching {many(failures.pages - kept, 'page')} again: no kept answer")
+    return found
 
 
 def _check_sent(names: list[str], crawl: StoredCrawl) -> None:

@@ -73,7 +73,7 @@ def run(
         )
         result = carry_out(plan, fresh=bool(configuration.value("fresh")))
         code = finish(plan, result)
-        code = code or _failures(plan.location)
+        code = code or handler_failures(plan.location)
     raise click.exceptions.Exit(code)
 
 
@@ -92,7 +92,7 @@ def _with_spider(configuration: Configuration, found: FoundSpider) -> Configurat
     return Configuration(given)
 
 
-def _failures(location: str) -> int:
+def handler_failures(location: str) -> int:
     """Say on how many pages handlers have failed, in this run or before; return the exit code."""
     with opened(location) as crawl:
         failed = crawl.handler_failures()

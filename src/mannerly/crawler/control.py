@@ -134,6 +134,7 @@ class RetryUrls(_Control, frozen=True, tag="retry"):
     skipped: str | None = None  # also those that were skipped for this reason
     missing: bool = False  # also pages whose kept answer is lost; their records stay until then
     lost: bool = False  # also URLs whose record is lost, which `Fleet.recall` has found
+    handlers: bool = False  # also pages on which the user's code failed, without a kept answer
     seeds: bool = False  # of all these, only those that no page has led to
 
 

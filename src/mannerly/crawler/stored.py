@@ -306,6 +306,7 @@ class StoredCrawl:
         given_up: bool = False,
         skipped: str | None = None,
         missing: bool = False,
+        failed_handlers: bool = False,
         host: str | None = None,
     ) -> int:
         """Queue URLs again: those that failed and those that were given up, if no kind is named.
@@ -321,18 +322,34 @@ class StoredCrawl:
             missing: pages whose answer is not kept although the crawl keeps bodies: a repair has
                 found it lost. Their records stay until the next answer. Of a crawl in a server also
                 pages whose record is in no directory of a worker that was given.
+            failed_handlers: pages on which the user's code failed, without a kept answer; with one
+                no request is needed (`mannerly retry --failed-handlers`).
             host: only those of one host, by its name or a URL of it.
         """
         name = None if host is None else hosts.host_key(host)
-        none = not (failed or given_up or missing) and skipped is None
+        none = not (failed or given_up or missing or failed_handlers) and skipped is None
         lost = self._recall(name) if missing else 0
         # Also if none was found: an earlier command may have ended before it gave the order.
         recalled = missing and self.store.fleet is not None
         missing = missing and self.keeps_bodies
-        if failed or given_up or none or skipped is not None or missing or recalled:
+        if (
+            failed
+            or given_up
+            or none
+            or skipped is not None
+            or missing
+            or recalled
+            or failed_handlers
+        ):
             self.order(
                 control.RetryUrls(
-                    failed or none, given_up or none, name, skipped, missing, lost=recalled
+                    failed or none,
+                    given_up or none,
+                    name,
+                    skipped,
+                    missing,
+                    lost=recalled,
+                    handlers=failed_handlers,
                 )
             )
         return lost

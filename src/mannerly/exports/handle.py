@@ -43,9 +43,11 @@ if TYPE_CHECKING:
 AHEAD = 256  # pages for each process: enough while one of them takes a second
 
 
-class _Given(NamedTuple):
+class UnhandledPage(NamedTuple):
     """A page that a handler is for."""
 
+    shard: int
+    seq: int
     record: PageRecord
     place: ArchivePlace | None
     carried: Payload | None
@@ -123,12 +125,24 @@ def handled(
 
     `function` is what `extract` calls by its name, in `processes` helpers.
     """
+    for page, result in run_handlers(opened, extract, _given(opened, function, tally), processes):
+        found = _found(page, result)
+        tally.add(found)
+        yield found
+
+
+def run_handlers(
+    opened: View, extract: Extracting, source: Iterator[UnhandledPage], processes: int
+) -> Iterator[tuple[UnhandledPage, object]]:
+    """Yield pages in their order, each with what a helper has made of it.
+
+    That is an `Answer`, or why there is none; None: the kept answer cannot be read.
+    """
     folder = str(opened.store.segment_folder or "")
-    source = _given(opened, function, tally)
     role = code_role(processes, extract)
     assert role is not None, "a file can be imported by helpers"
     offload: Offload[int] = Offload(processes, code=role)
-    waiting: deque[_Given] = deque()
+    waiting: deque[UnhandledPage] = deque()
     done: dict[int, object] = {}
     first = last = 0  # numbers of the pages that wait
     try:
@@ -137,7 +151,7 @@ def handled(
             while True:
                 for page in islice(source, AHEAD * processes - len(waiting)):
                     waiting.append(page)
-                    work = partial(_handle, extract.name, folder, *page)
+                    work = partial(_handle, extract.name, folder, *page[2:])
                     size = 0 if page.place is None else page.place.length
                     offload.run(last, work, size, page.record.url)
                     last += 1
@@ -147,17 +161,15 @@ def handled(
                     selector.select()
                     done.update(offload.collect())
                 while first in done:
-                    found = _found(waiting.popleft(), done.pop(first))
+                    yield waiting.popleft(), done.pop(first)
                     first += 1
-                    tally.add(found)
-                    yield found
     finally:
         offload.close()
 
 
-def _given(opened: View, function: Extract, tally: HandlerCounts) -> Iterator[_Given]:
+def _given(opened: View, function: Extract, tally: HandlerCounts) -> Iterator[UnhandledPage]:
     """Yield the pages that a function is for; count those whose answer is not there."""
-    for reader in opened.readers:
+    for shard, reader in enumerate(opened.readers):
         for seq, record, place in reader.kept_pages():
             tally.records += 1
             if not is_for(function, record.status):
@@ -165,10 +177,18 @@ def _given(opened: View, function: Extract, tally: HandlerCounts) -> Iterator[_G
             if place is None and record.status is not None:
                 tally.unkept += 1
             else:
-                yield _Given(as_handed_out(record), place, reader.payload(seq))
+                yield UnhandledPage(shard, seq, as_handed_out(record), place, reader.payload(seq))
 
 
-def _found(page: _Given, result: object) -> HandledPage:
+def failed_pages(opened: View) -> Iterator[UnhandledPage]:
+    """Yield the pages whose handler has failed, and whose answer is kept."""
+    for shard, reader in enumerate(opened.readers):
+        for seq, record, place in reader.kept_pages():
+            if place is not None and as_handed_out(record) is not record:
+                yield UnhandledPage(shard, seq, as_handed_out(record), place, reader.payload(seq))
+
+
+def _found(page: UnhandledPage, result: object) -> HandledPage:
     """Return what a helper has made of a page."""
     url = page.record.url
     if result is None:

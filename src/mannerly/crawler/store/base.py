@@ -176,6 +176,8 @@ class Batch:
     # Of pages of this batch, by seq.
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
+    # What code of the user has made of pages that have a record already, by seq.
+    handled_again: dict[int, PageItems] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
     sessions: dict[str, str] = field(default_factory=dict)  # cookies, by name; empty: none any more
 
@@ -189,6 +191,7 @@ class Batch:
             or self.hosts
             or self.robots
             or self.sessions
+            or self.handled_again
             or self.retries
             or self.listed
             or self.applied

@@ -12,6 +12,7 @@ meantime is not brought back a second time.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.control import Recrawl
@@ -70,6 +71,16 @@ _SKIPPED = """
       AND (parent IS NULL OR NOT ?6)
     ORDER BY skipped.seq LIMIT ?5
 """
+_OF_HANDLERS = f"""
+    SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind,
+           {FAILED}, pages.host, position
+    FROM pages JOIN hosts ON hosts.id = pages.host
+    WHERE {MAY_HAVE_FAILED} AND (pages.host, position) > (?1, ?2) AND pages.host <= ?3
+      AND position <= ?4 AND NOT ?6
+      AND EXISTS (SELECT 1 FROM items WHERE items.seq = pages.seq AND items.error IS NOT NULL)
+      AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq)
+    ORDER BY pages.host, position LIMIT ?5
+"""  # noqa: S608
 # In the order of positions: there is no index of what is missing.
 _MISSING = f"""
     SELECT seq, url, name, depth, rank, parent, hops, kind, ?1, position FROM (
@@ -104,6 +115,7 @@ _CHECKED = """
     WHERE seq = ?2
 """
 
+_ORDERED_FAILED, _ORDERED_HANDLERS = 1, 2  # in the column `failed` of an order
 _ALL_HOSTS = 2**62  # more than any host's number
 _NONE = BroughtBack([], 0, {})
 
@@ -112,7 +124,7 @@ class _Order(NamedTuple):
     """A row of `retries`: what is left of it, and the place that it has come to."""
 
     number: int
-    failed: int
+    failed: int  # which are left: `_ORDERED_FAILED`, `_ORDERED_HANDLERS`
     given_up: int
     first_host: int
     last_host: int
@@ -140,7 +152,10 @@ def keep_order(change: Change, order: RetryUrls | Recrawl) -> None:
         if found is None:
             return  # there is no URL of it
         first = last = found[0]
-    kinds = (order.failed, order.given_up)
+    kinds = (
+        _ORDERED_FAILED * order.failed + _ORDERED_HANDLERS * order.handlers,
+        order.given_up,
+    )
     values = (*kinds, first, last, position, first, 0, order.skipped, 0, order.missing, order.seeds)
     change.database.execute(_ORDER, values)
 
@@ -174,7 +189,10 @@ def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
         change.database.execute(_DONE, (left.number,))
     entries = checked_entries(change.database, [row[:8] for row in rows])
     hosts = dict.fromkeys([entry.host for entry in entries], 0)
-    if query is _FAILED:
+    lost: dict[str, int] = {}
+    if query is _OF_HANDLERS:
+        lost = _remove_handled(change, entries, rows, hosts)
+    elif query is _FAILED:
         _remove_failed(change, entries, [row[-1] for row in rows])
         for entry in entries:
             hosts[entry.host] += KINDS[entry.kind].is_page
@@ -186,13 +204,15 @@ def _try_again(change: Change, order: _Order, limit: int) -> BroughtBack:
     else:
         change.add(rechecks=len(rows))
     committed = change.place(entries)
-    return BroughtBack(committed.new, committed.waiting, hosts)
+    return BroughtBack(committed.new, committed.waiting, hosts, lost)
 
 
 def _first_query(order: _Order) -> str:
     """Return the query for the first kind that is left of an order; nothing if none is."""
-    if order.failed:
+    if order.failed & _ORDERED_FAILED:
         return _FAILED
+    if order.failed:
+        return _OF_HANDLERS
     if order.given_up:
         return _GIVEN_UP
     if order.skipped:
@@ -202,6 +222,8 @@ def _first_query(order: _Order) -> str:
 
 def _without_first(order: _Order) -> _Order:
     """Return what is left of an order after its first kind."""
+    if order.failed == _ORDERED_FAILED + _ORDERED_HANDLERS:
+        return order._replace(failed=_ORDERED_HANDLERS)
     if order.failed:
         return order._replace(failed=0)
     if order.given_up:
@@ -220,6 +242,25 @@ def _remove_failed(change: Change, entries: list[Entry], positions: list[int]) -
         lists=-sum(KINDS[entry.kind].is_listing for entry in entries),
         requisites=-sum(KINDS[entry.kind].is_requisite for entry in entries),
     )
+
+
+def _remove_handled(
+    change: Change, entries: list[Entry], rows: list[Row], hosts: dict[str, int]
+) -> dict[str, int]:
+    """Remove records on whose pages the user's code has failed; `hosts` counts failed ones.
+
+    Return how many others there were, by host.
+    """
+    lost: Counter[str] = Counter()
+    for entry, row in zip(entries, rows, strict=True):
+        if row[-3]:
+            hosts[entry.host] += 1
+        else:
+            lost[entry.host] += 1
+    change.database.executemany("DELETE FROM pages WHERE position = ?", [row[-1:] for row in rows])
+    change.database.executemany("DELETE FROM items WHERE seq = ?", [row[:1] for row in rows])
+    change.add(failed=-sum(hosts.values()), fetched=-sum(lost.values()))
+    return lost
 
 
 def _remove_given_up(change: Change, keys: list[Row]) -> None:

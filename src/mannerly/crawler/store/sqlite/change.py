@@ -25,6 +25,7 @@ import apsw
 
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import (
+    EXTRACT_FAILED,
     Candidate,
     Entry,
     PageRecord,
@@ -44,7 +45,7 @@ from .schema import ENTRY, FAILED, HOST, PAGE, TOTALS, insert, update
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from mannerly.crawler.model import HostRecord
+    from mannerly.crawler.model import HostRecord, PageItems
     from mannerly.database.sqlite import Database, Row
 
     from .elements import ElementsWriter
@@ -62,6 +63,12 @@ _HOST_COUNTS = "UPDATE hosts SET ready = ready + ?, given_up = given_up + ? WHER
 _HOST = update("hosts", *HOST, where="id", more="ready = ready + ?, given_up = given_up + ?")
 _ROBOTS = insert("robots", *RobotsRecord._fields, verb="INSERT OR REPLACE")
 _SESSION = insert("sessions", "name", "cookies", verb="INSERT OR REPLACE")
+# Another error than that of the user's code stays.
+_HANDLED_AGAIN = f"""
+    UPDATE pages SET position = ?1,
+        error = iif(error IS NULL OR error LIKE '{EXTRACT_FAILED}%', ?2, error)
+    WHERE seq = ?3
+"""  # noqa: S608
 _TRAFFIC = """
     INSERT INTO traffic (interval, requests, refused) VALUES (?, ?, ?) ON CONFLICT DO UPDATE
     SET requests = requests + excluded.requests, refused = refused + excluded.refused
@@ -179,7 +186,7 @@ class Change:
             applied = self._arrive(candidates, fresh)
         self._send(batch.outgoing)
         self._keep(batch)
-        if batch.segments or batch.items:
+        if batch.segments or batch.items or batch.handled_again:
             self._keep_answers(batch)
         return applied
 
@@ -470,3 +477,13 @@ class Change:
             for seq, each in batch.items.items()
         ]
         self.database.executemany(_ITEMS, rows)
+        for seq, found in batch.handled_again.items():
+            self._handle_again(seq, found)
+
+    def _handle_again(self, seq: int, found: PageItems) -> None:
+        """Give a recorded page other items, and a new position: readers go on from the last."""
+        error = None if found.error is None else f"{EXTRACT_FAILED}: {found.error}"
+        self.database.execute(_HANDLED_AGAIN, (self.totals["next_position"], error, seq))
+        self.totals["next_position"] += 1
+        lines = b"\n".join(found.items)
+        self.database.execute(_ITEMS, (seq, len(found.items), lines, found.error))

@@ -36,6 +36,7 @@ def commit_payload(batch: Batch, round_number: int, ahead_s: float, clock_s: flo
 
     `ahead_s`, `clock_s`: how far the clocks of server and shard are ahead of ours (`host_codec`).
     """
+    assert not batch.handled_again, "logs of several machines have no page that is handled again"
     hosts: dict[str, int] = {}
     retries = [
         each
