@@ -2,6 +2,8 @@
 
     python -m bench against                        release 0.1 (commit c2e41fb), 12 rounds
     python -m bench against --base main~5 --rounds 16
+    python -m bench against --base 1971ab0 --handler  a handler that yields nothing; of the base an
+                                                  extract function that returns nothing
 
 The earlier revision is checked out beside this one (`git worktree`) for as long as it takes. Both
 run in the same environment, so dependencies must suit both. The web and the options are those of
@@ -44,14 +46,31 @@ def checked_out(revision: str, place: Path) -> Iterator[Path]:
         subprocess.run([*git, "remove", "--force", str(tree)], check=True)
 
 
-def cost(source: Path, seeds: Path, directory: Path, core: int) -> tuple[float, float]:
-    """One crawl with the code of a source tree: CPU microseconds a page, and its peak memory."""
+FUNCTION = "def nothing(page):\n    return None\n"
+SPIDER = """import mannerly
+
+empty = mannerly.Spider()
+
+
+@empty.on("*")
+def nothing(page):
+    return None
+"""
+
+
+def cost(
+    source: Path, seeds: Path, directory: Path, core: int, words: Sequence[str] = ("crawl",)
+) -> tuple[float, float]:
+    """One crawl with the code of a source tree: CPU microseconds a page, and its peak memory.
+
+    `words` begin the command.
+    """
     import json
 
     from ._process import measured
 
     directory.mkdir()
-    command = [sys.executable, "-m", "mannerly", "crawl", str(seeds), *UNPACED]
+    command = [sys.executable, "-m", "mannerly", *words, str(seeds), *UNPACED]
     command += ["--processes", "1", "--data-dir", str(directory / "crawl")]
     # Each has a memory of hosts of its own: crawls that share one wait for each other's turns.
     environment = {"PYTHONPATH": str(source), "XDG_STATE_HOME": str(directory)}
@@ -64,6 +83,7 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
     parser = ArgumentParser(prog="python -m bench against")
     parser.add_argument("--base", default=RELEASE, help="the earlier revision")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--handler", action="store_true", help="with one that yields nothing")
     given = parser.parse_args(list(options))
     mine, theirs = two_cores()
     sources = {"this": HERE.parent / "src"}
@@ -78,12 +98,20 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
         print(f"{web.spec.total:,} pages, served by {web.server}; base is {given.base}")
         seeds = place / "seeds.txt"
         seeds.write_text("\n".join(web.spec.homes()))
+        words: dict[str, tuple[str, ...]] = dict.fromkeys(sources, ("crawl",))
+        if given.handler:
+            (place / "function.py").write_text(FUNCTION)
+            (place / "spider.py").write_text(SPIDER)
+            words["base"] = ("crawl", "--extract", f"{place / 'function.py'}:nothing")
+            words["this"] = ("run", str(place / "spider.py"))
         for name, source in sources.items():  # compiles the modules of both
-            cost(source, seeds, place / f"warm-{name}", mine)
+            cost(source, seeds, place / f"warm-{name}", mine, words[name])
         for number in range(given.rounds):
             done = at_once(
                 {
-                    name: partial(cost, source, seeds, place / f"{name}-{number}", mine)
+                    name: partial(
+                        cost, source, seeds, place / f"{name}-{number}", mine, words[name]
+                    )
                     for name, source in sources.items()
                 }
             )
@@ -105,5 +133,5 @@ def run(options: Sequence[str] = ()) -> dict[str, float]:
         f"ratio {found}"
         f"\npeak memory: {figures['peak_mb']:.0f} MB, base {figures['base_peak_mb']:.0f} MB"
     )
-    write("against", figures)
+    write("against-handler" if given.handler else "against", figures)
     return figures
