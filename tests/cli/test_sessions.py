@@ -137,3 +137,25 @@ def test_plain_values_of_forms_are_printed_nowhere(tmp_path: Path) -> None:
     assert {each.parent.name for each in holding} == {"crawl-shop"}
     with closing(sqlite3.connect(tmp_path / "crawl-shop" / "shard-0.db")) as database:
         assert database.execute("SELECT count(*) FROM sessions").fetchone() == (2,)
+
+
+def test_secret_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Exit code 1, and the command that sends the request when the secret is there."""
+    shop = Members()
+    with serving(shop) as origin:
+        (tmp_path / "shop.py").write_text(SPIDER.format(origin=origin))
+        first = run("run", "shop.py", "-q", cwd=tmp_path)
+        variables = environment(SHOP_PASSWORD="sesame")
+        again = run(
+            *("retry", "crawl-shop", "--skipped", "secret_missing", "-q"),
+            cwd=tmp_path,
+            env=variables,
+        )
+        last = run("run", "shop.py", "-o", "items.jsonl", "-q", cwd=tmp_path, env=variables)
+
+    assert first.returncode == 1
+    assert "2 requests not sent, for lack of env:SHOP_PASSWORD" in first.stderr
+    assert "mannerly retry crawl-shop --skipped secret_missing" in first.stderr
+    assert again.returncode == 0, again.stderr
+    assert last.returncode == 0, last.stderr
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 2 * PAGES

@@ -3,19 +3,23 @@
 A run is a crawl whose extract function is the spider (`crawler.spider`). The options that the
 spider was made with are the weakest: the command line, the environment and files win over them.
 
-    1    as `crawl`; also if a handler has failed on a page, now or earlier
+    1    as `crawl`; also if a handler has failed on a page, now or earlier, or a request was not
+         sent because its secret cannot be read
     2    as `crawl`; also if the file cannot be loaded or has no such spider
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from mannerly.crawler.options.values import Given, from_keywords
+from mannerly.crawler.shard.requests import UNREADABLE
+from mannerly.crawler.web.words import many
 
 from .command_line import Argument, GivenOptions, OptionsOfCrawl
 from .config import Configuration, resolve
@@ -58,8 +62,8 @@ def run(
 ) -> None:
     """Run a spider: a crawl with a handler for each kind of page.
 
-    To resume it, run the same command again. Exit code 1 if a handler failed on a page: its error
-    is in the record of the page.
+    To resume it, run the same command again. Exit code 1 if a handler failed on a page (its error
+    is in the record of the page), or if a secret of a request cannot be read.
     """
     from mannerly.crawler.spider import find_spider
 
@@ -73,7 +77,7 @@ def run(
         )
         result = carry_out(plan, fresh=bool(configuration.value("fresh")))
         code = finish(plan, result)
-        code = code or handler_failures(plan.location)
+        code = code or max(handler_failures(plan.location), _unsent(plan.location))
     raise click.exceptions.Exit(code)
 
 
@@ -99,4 +103,19 @@ def handler_failures(location: str) -> int:
     if failed is None:
         return 0
     note(f"mannerly: {safe_term(failed.words)}")
+    return INCOMPLETE
+
+
+def _unsent(location: str) -> int:
+    """Say which secrets of requests could not be read; return the exit code."""
+    with opened(location) as crawl:
+        reasons = [each.reason.partition(": ") for each in crawl.skipped()]
+    missing = [needs for reason, _, needs in reasons if reason == UNREADABLE]
+    if not missing:
+        return 0
+    needs = safe_term("; ".join(dict.fromkeys(missing)))
+    note(
+        f"mannerly: {many(len(missing), 'request')} not sent, for lack of {needs}. Then send what "
+        f"is missing: mannerly retry {safe_term(shlex.quote(location))} --skipped {UNREADABLE}"
+    )
     return INCOMPLETE

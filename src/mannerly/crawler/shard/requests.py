@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .subrequests import SubRequests
 
 
+UNREADABLE = "secret_missing"  # the reason of a request whose secret cannot be read
+
+
 class Unsendable(Exception):  # noqa: N818 - the reason of a dropped entry
     """The payload of a request is lost, or names a secret that cannot be read."""
 
@@ -86,7 +89,7 @@ class RequestMaker:
         try:
             method, headers, body = payload.sendable(read_reference)
         except ValueError as error:
-            raise Unsendable(f"secret_missing: {error}") from None
+            raise Unsendable(f"{UNREADABLE}: {error}") from None
         request.payload, request.method, request.body = payload, method, body
         request.headers += headers
         request.is_head = method == "HEAD"
