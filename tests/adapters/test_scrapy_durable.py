@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness.commands import SOURCE_PATH
 from tests.harness.sites import HTML, serving
 from tests.harness.waiting import PATIENCE_S
 
@@ -126,7 +127,7 @@ class Project:
         (self.folder / "shop_settings.py").write_text(text)
 
     def _command(self, spider: str) -> dict[str, Any]:
-        path = os.pathsep.join((str(self.folder), str(Path(__file__).parent)))
+        path = os.pathsep.join((SOURCE_PATH, str(self.folder), str(Path(__file__).parent)))
         return {
             "args": [
                 *(sys.executable, "-m", "scrapy", "crawl", spider),
