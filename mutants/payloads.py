@@ -206,8 +206,9 @@ PAYLOADS = (
         "lose the data of a request in a helper",
         "P1",
         "crawler/page/extract.py",
-        "        page = Page(record, headers, body, carried=carried)\n",
-        "        page = Page(record, headers, body)\n",
+        "        page = Page(record, headers, body, carried=carried, received=received)\n"
+        "        items, asked",
+        "        page = Page(record, headers, body)\n        items, asked",
         (f"{_FUNCTIONS}::test_what_a_function_asks_for_is_fetched_with_what_it_carries",),
     ),
 )

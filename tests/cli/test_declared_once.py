@@ -90,6 +90,7 @@ def test_option_is_in_every_place(name: str, option: Option, tmp_path: Path) -> 
 def test_every_name_is_a_flag_and_in_the_reference() -> None:
     """`--help-all` lists all of them, and so does docs/reference/options.md."""
     told = invoke("crawl", "--help-all", env={"COLUMNS": "200"}).stdout.replace("[no-]", "")
+    told = " ".join(told.split()) + " "
     reference = REFERENCE.read_text()
     flags = ["--" + name.replace("_", "-") for name, _ in names()]
 

@@ -358,6 +358,8 @@ HEARD = {
     crawl_events.RequisiteSettled,
     crawl_events.ItemsExtracted,
     crawl_events.HandlerLacked,
+    crawl_events.PageRendered,
+    crawl_events.ShellFound,
     crawl_events.PageRetried,
     crawl_events.PageVisited,
     crawl_events.UrlsDropped,

@@ -410,5 +410,6 @@ def print_summary(plan: RunPlan, result: CrawlResult) -> None:
         is_long=is_long,
         next_command=next_command(plan.location, data_dir) if plan.is_kept else "",
         data_dir=data_dir,
+        render=settings.render,
     )
     tell(summary(ended, error_display()) + "\n")

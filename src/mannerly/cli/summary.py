@@ -17,6 +17,7 @@ from mannerly.crawler.inspection.reasons import failure_words, skip_words
 from mannerly.crawler.model import CRASHED, GIVEN_UP, NOT_READ, UNFINISHED
 from mannerly.crawler.stats import NOT_MODIFIED
 from mannerly.crawler.web.words import many, size, span
+from mannerly.politeness.keys import without_port
 
 from .block import percent, short_time
 from .display import Display, Tone, short_host, wrapped
@@ -50,6 +51,7 @@ class Ended(NamedTuple):
     is_long: bool = False  # print the table in any case
     next_command: str = ""  # what most people do next with a finished crawl
     data_dir: str = ""  # of this worker, if the crawl is in a server
+    render: tuple[str, ...] = ()  # the pages that were to be rendered
 
     @property
     def pages(self) -> str:
@@ -233,6 +235,7 @@ def _table(ended: Ended, display: Display) -> list[str]:
         ("Skipped", _reasons(skipped, skip_words)),
         ("Slowest", _slowest(stats, ended.hosts)),
         ("Items", _items(stats)),
+        ("Browser", _browser(ended)),
         ("Mended", [safe_term("; ".join(stats.mended))] if stats.mended else []),
         ("Kept in", _kept_in(ended.location)),
     ]
@@ -251,6 +254,23 @@ def _requisites(stats: Stats) -> list[str]:
         return []
     failed = f", {stats.requisites_failed:,} of them failed" if stats.requisites_failed else ""
     return f"{many(stats.requisites, 'file')} that pages need to be shown{failed}".split(" ")
+
+
+def _browser(ended: Ended) -> list[str]:
+    """Return how many pages a browser has shown, and which hosts seem to need one."""
+    stats, said = ended.result.stats, []
+    if stats.rendered:
+        said.append(f"{many(stats.rendered, 'page')} rendered")
+    elif ended.render and stats.pages:
+        named = " ".join(safe_term(each) for each in ended.render)
+        said.append(f"no page was rendered: none matches --render {named}")
+    for error, count in sorted(stats.render_errors.items()):
+        said.append(f"{count:,} with {safe_term(error)}")
+    for host, count in stats.shells.most_common(_REASONS):
+        seems = f"{many(count, 'page')} of {safe_term(host)} seem{'s' * (count == 1)} to need"
+        name = safe_term(without_port(host))
+        said.append(f"{seems} JavaScript: --render {name}")
+    return said
 
 
 def _items(stats: Stats) -> list[str]:

@@ -511,8 +511,8 @@ class Crawl(StoredCrawl):
                 self._acknowledge(delivered)
                 queue.acknowledge(delivered)
 
-        _, _, _, _, record, headers, body, items = delivered
-        return Page(record, headers, body, done, items=items)
+        _, _, _, _, record, headers, body, items, received = delivered
+        return Page(record, headers, body, done, items=items, received=received)
 
     def _lost_seeds(self) -> list[Page]:
         """Return the seeds that could not be fetched as pages, with the cause as their error."""

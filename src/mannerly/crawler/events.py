@@ -9,8 +9,11 @@ through unchanged, so a listener sees one stream.
     RobotsAnswered   a robots.txt came back
     PageSettled      a page has its record: fetched, or failed without a retry left
     ListSettled      the same for a sitemap or a public index
+    RequisiteSettled the same for what a page needs to be shown
     ItemsExtracted   the extract function was run on a page
     HandlerLacked    no handler has the label of a page
+    PageRendered     a page came back from a browser
+    ShellFound       a page seems to need a browser, and was read without one
     PageRetried      a page will be asked for again
     PageVisited       a page that is warmed was asked for
     UrlsDropped      queued URLs will not be fetched
@@ -80,6 +83,20 @@ class HandlerLacked(NamedTuple):
     """A page was recorded only, since no handler of the spider has its label."""
 
     label: str
+
+
+class PageRendered(NamedTuple):
+    """A page came back from a browser; with an `error` its DOM may be incomplete."""
+
+    url: str
+    error: str | None
+    refused: int  # POSTs and WebSockets
+
+
+class ShellFound(NamedTuple):
+    """A page was read as it is, and has next to no text, and scripts that may write it."""
+
+    host: str
 
 
 class ListSettled(NamedTuple):
@@ -226,6 +243,8 @@ Event: TypeAlias = (
     | PageSettled
     | ItemsExtracted
     | HandlerLacked
+    | PageRendered
+    | ShellFound
     | ListSettled
     | RequisiteSettled
     | PageRetried

@@ -360,10 +360,17 @@ class RawExchange(NamedTuple):
     cut: str | None = None  # why the body is not complete: "length", "time" or "disconnect"
 
 
+class Received(NamedTuple):
+    """The body of a rendered page as its server sent it, decoded."""
+
+    body: bytes
+    content_type: str | None
+
+
 class Rendering(NamedTuple):
     """The work of a browser on an answer, whose body is the final DOM then."""
 
-    received: bytes  # the body as the server sent it, decoded
+    received: Received
     requests: tuple[str, ...] = ()  # URLs that the page has asked for
     seconds: float = 0.0  # of real time, without waiting for its requests
     refused: int = 0  # POSTs and WebSockets that it was refused
@@ -397,6 +404,11 @@ class Fetched:
     exchange: RawExchange | None = None
     rendering: Rendering | None = None
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def received(self) -> Received | None:
+        """The body as the server sent it, if a browser has made another one of it."""
+        return None if self.rendering is None else self.rendering.received
 
     @property
     def requisites(self) -> tuple[str, ...]:

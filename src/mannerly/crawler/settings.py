@@ -86,6 +86,8 @@ class CrawlSettings(CrawlFields):
     @property
     def blocked_kinds(self) -> frozenset[str]:
         """Return the kinds of requests that rendered pages do not make."""
+        if self.screenshot:
+            return frozenset()
         words = {word.strip().lower() for word in self.render_block.split(",")}
         return frozenset(words - {"", "none"})
 

@@ -258,6 +258,9 @@ class Stats:
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
     requisites: int = 0  # fetched because a page needs them to be shown
     requisites_failed: int = 0  # of these: without an answer, or with a status of 400 or above
+    rendered: int = 0  # pages that a browser has shown
+    render_errors: Counter[str] = field(default_factory=Counter)  # of these, by error
+    shells: Counter[str] = field(default_factory=Counter)  # pages that seem to need it, by host
     found: int = 0  # new URLs
     hosts_known: int = 0  # that the crawl has met, done and given up included
     hosts_given_up: int = 0

@@ -42,6 +42,7 @@ PACED = (
 _DAY_S = 86_400.0
 OTHER_PATTERNS = "other patterns"
 OTHER_LABELS = "other labels"
+OTHER_HOSTS = "other hosts"
 
 
 class StatsFold:
@@ -60,6 +61,8 @@ class StatsFold:
             crawl_events.RequisiteSettled: self._requisite,
             crawl_events.ItemsExtracted: self._extracted,
             crawl_events.HandlerLacked: self._handler_lacked,
+            crawl_events.PageRendered: self._rendered,
+            crawl_events.ShellFound: self._shell,
             crawl_events.PageRetried: self._retried,
             crawl_events.PageVisited: self._visited,
             crawl_events.UrlsDropped: self._dropped,
@@ -152,6 +155,16 @@ class StatsFold:
         self.stats.other_statuses[event.record.status or 0] += 1
         self.stats.crashed += event.record.error == CRASHED
         self._passed_over(event.passed_over)
+
+    def _rendered(self, event: crawl_events.PageRendered) -> None:
+        self.stats.rendered += 1
+        if event.error is not None:
+            self.stats.render_errors[event.error] += 1
+
+    def _shell(self, event: crawl_events.ShellFound) -> None:
+        shells = self.stats.shells
+        is_named = event.host in shells or len(shells) < REMARKABLE
+        shells[event.host if is_named else OTHER_HOSTS] += 1
 
     def _requisite(self, event: crawl_events.RequisiteSettled) -> None:
         record, stats = event.record, self.stats

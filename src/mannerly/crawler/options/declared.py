@@ -517,6 +517,18 @@ class CrawlFields:
         is_advanced=True,
         for_jobs=True,
     )
+    render_ignore_robots_for_assets: bool = option(
+        False,
+        "With render: robots.txt does not decide about what rendered pages ask for, only about "
+        "pages.",
+        project_use=ProjectUse.NONE,
+        is_advanced=True,
+    )
+    screenshot: bool = option(
+        False,
+        "With render: keep a picture (PNG) of each rendered page in the folder screenshots of the "
+        "data directory; with keep_bodies in the WARC files, too.",
+    )
     render_tabs: int = option(
         8,
         "With render: maximum pages that a process shows at once; 55 MB each.",

@@ -133,6 +133,8 @@ class CrawlOptions(TypedDict, total=False):
     render_block: str | None
     render_post: str | Sequence[str] | None
     render_session: str | Sequence[str] | None
+    render_ignore_robots_for_assets: bool | None
+    screenshot: bool | None
     render_tabs: int | None
     render_memory: int | str | None
     warm: bool | None

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
 
-    from mannerly.crawler.model import Candidate, PageRecord
+    from mannerly.crawler.model import Candidate, PageRecord, Received
     from mannerly.crawler.payload import Payload
 
     Extract: TypeAlias = Callable[[Page], Any]
@@ -237,9 +237,10 @@ def work_on(
     headers: Mapping[str, str],
     body: bytes,
     carried: Payload | None = None,
+    received: Received | None = None,
 ) -> partial[Answer]:
     """Return the call of a function on a page, as a value for another process."""
-    return partial(extracted_by, name, record, headers, body, carried)
+    return partial(extracted_by, name, record, headers, body, carried, received)
 
 
 def prepare(name: str) -> None:
@@ -256,6 +257,7 @@ def extracted_by(
     headers: Mapping[str, str],
     body: bytes,
     carried: Payload | None = None,
+    received: Received | None = None,
 ) -> Answer:
     """Return the items of a page and requests, or why there are none. This runs in a helper.
 
@@ -266,7 +268,7 @@ def extracted_by(
         function = _loaded(name)
         if not is_for(function, record.status):
             return [], None, [], False
-        page = Page(record, headers, body, carried=carried)
+        page = Page(record, headers, body, carried=carried, received=received)
         items, asked = results_of(function(page))
         return items, None, [(*each,) for each in asked], False
     except MemoryError:
@@ -433,11 +435,13 @@ class ExtractHere:
         headers: Mapping[str, str],
         body: bytes,
         carried: Payload | None = None,
+        received: Received | None = None,
     ) -> ExtractResult:
         """Return the items of a page and requests, or why there are none."""
         if not is_for(self._function, record.status):
             return ExtractResult(PageItems([]))
-        return items_here(self._called, Page(record, headers, body, carried=carried))
+        page = Page(record, headers, body, carried=carried, received=received)
+        return items_here(self._called, page)
 
     def close(self) -> None:
         """End the thread."""

@@ -30,6 +30,7 @@ from .metadata import header_element
 from .parsed import HELPER_DIED, LACKED_MEMORY, ParsedPage, ParseFailed
 from .record import Harvest, page_record, text_digest
 from .requisites import harvest_requisite
+from .shells import SHELL_LINKS, is_unrendered_shell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,8 @@ def harvest(
     if not (page.links or page.canonical):
         digest = _text_digest(answer, rules)
         record = page_record(entry, answer, wall, page=page, digest_of_text=digest)
-        return Harvest(record, [], {}, elements=_kept(page, answer))
+        is_shell = is_unrendered_shell(page, answer)
+        return Harvest(record, [], {}, elements=_kept(page, answer), is_shell=is_shell)
     links = resolve_links(page, rules.urls, rules.hrefs, recent)
     passed_over = {_REFUSED[refusal]: count for refusal, count in links.refused.items()}
     urls, unfollowed = links.urls, links.nofollow_urls
@@ -99,7 +101,8 @@ def harvest(
         error="links_capped" if page.links_capped else None,
         digest_of_text=_text_digest(answer, rules),
     )
-    return Harvest(record, found, passed_over, elements=_kept(page, answer))
+    is_shell = len(page.links) <= SHELL_LINKS and is_unrendered_shell(page, answer)
+    return Harvest(record, found, passed_over, elements=_kept(page, answer), is_shell=is_shell)
 
 
 def _kept(page: ParsedPage, answer: Fetched) -> bytes | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from turbohtml import Document, Element
 
-    from mannerly.crawler.model import PageRecord
+    from mannerly.crawler.model import PageRecord, Received
     from mannerly.crawler.payload import Payload
 
     from .form import PageForm
@@ -34,10 +34,14 @@ class Page:
     Attributes:
         record: the record as it is stored and exported.
         headers: the response's headers, names in lower case, without Set-Cookie.
-        body: the response's body, decompressed, cut at `max_bytes`.
+        body: the response's body, decompressed, cut at `max_bytes`; of a page that was rendered
+            the final DOM.
     """
 
-    __slots__ = ("_carried", "_done", "_items", "_links", "_tree", "body", "headers", "record")
+    __slots__ = (
+        *("_carried", "_done", "_items", "_links", "_received", "_tree"),
+        *("body", "headers", "record"),
+    )
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Page:
         done: Callable[[], None] | None = None,
         carried: Payload | None = None,
         items: Sequence[bytes] = (),
+        received: Received | None = None,
     ) -> None:
         self.record = record
         self.headers = headers
@@ -54,12 +59,14 @@ class Page:
         self._done = done
         self._carried = carried
         self._items = items
+        self._received = received
         self._links: list[str] | None = None
         self._tree: Document | None = None
 
     def __reduce__(self) -> tuple[type[Page], tuple[Any, ...]]:
         # So a page can be sent to a process pool. The copy cannot acknowledge it.
-        return Page, (self.record, dict(self.headers), self.body, None, self._carried, self._items)
+        given = (self.record, dict(self.headers), self.body, None, self._carried, self._items)
+        return Page, (*given, self._received)
 
     def __repr__(self) -> str:
         return f"<Page {self.url} {self.status if self.status is not None else self.error}>"
@@ -170,8 +177,17 @@ class Page:
 
     @property
     def html(self) -> str:
-        """The body as text, by the charset of the response; undecodable bytes are replaced."""
+        """The body as text, by the charset of the response; undecodable bytes are replaced.
+
+        Of a page that was rendered it is the final DOM.
+        """
         return page_text(self.body, self.content_type)
+
+    @property
+    def raw_html(self) -> str:
+        """The answer of the server as text; the same as `html` unless the page was rendered."""
+        received = self._received
+        return self.html if received is None else page_text(received.body, received.content_type)
 
     @property
     def tree(self) -> Document:

@@ -69,6 +69,7 @@ class Harvest(NamedTuple):
     listed: Sequence[ListedPage] = ()  # of a sitemap: what it says about pages
     items: PageItems | None = None  # if there is an extract function
     requests: Sequence[Candidate] = ()  # with a payload, or of a program: not held to the scope
+    is_shell: bool = False  # it has scripts and next to no text, and was not rendered
 
 
 def page_record(

@@ -24,6 +24,7 @@ from .recheck import Recheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from mannerly.crawler.events import Event
     from mannerly.crawler.page.extract import Extracting
@@ -41,8 +42,12 @@ def plugins_for(
     *,
     archive: Plugin | None = None,
     extract: Extracting | None = None,
+    folder: Path | None = None,
 ) -> Plugins:
-    """Return the plug-ins of a shard; `archive` keeps its answers (`archive.Archive`)."""
+    """Return the plug-ins of a shard; `archive` keeps its answers (`archive.Archive`).
+
+    `folder` is that of the crawl, if it has one.
+    """
     # Those that few crawls need are imported when they are.
     plugins: list[Plugin] = [Recheck(store, settings, rules), Check()]
     if settings.warm:
@@ -52,7 +57,7 @@ def plugins_for(
     if settings.render:
         from .render import RenderPages
 
-        plugins.append(RenderPages(settings))
+        plugins.append(RenderPages(settings, folder))
     if settings.links:
         from .links import Links
 

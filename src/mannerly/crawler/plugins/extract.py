@@ -49,11 +49,11 @@ class Extract(Plugin):
             return found
         here, carried = self._extract.here, answer.request.payload
         if here is None:
-            work = self._extract.work(record, answer.headers, answer.body, carried)
+            work = self._extract.work(record, answer.headers, answer.body, carried, answer.received)
             return HelperWork(work, partial(self._finished, carried))
         self._store.parsing(entry.seq)  # it may end this process
         try:
-            made = here(record, answer.headers, answer.body, carried)
+            made = here(record, answer.headers, answer.body, carried, answer.received)
             return self._with_items(found, made, carried)
         finally:
             self._store.parsing(0)

@@ -336,7 +336,9 @@ class Tab:
         if job.host in self._limits.keeps_session:
             self._is_cleared(None)
             return
-        self._evaluate(FORGET, lambda _value: None)
+        self._evaluate(FORGET, self._has_forgotten)
+
+    def _has_forgotten(self, _value: object) -> None:
         for origin in self._origins:
             values = {"origin": origin, "storageTypes": "all"}
             self._send("Storage.clearDataForOrigin", values)

@@ -76,6 +76,7 @@ def browsers_of(settings: CrawlSettings, shards: int) -> Browsers | None:
         settings.blocked_kinds,
         frozenset(host.lower() for host in settings.render_post),
         frozenset(host.lower() for host in settings.render_session),
+        takes_picture=settings.screenshot,
     )
     browser = installed(settings.browser, no_sandbox=settings.browser_no_sandbox)
     plan = BrowserPlan(browser, limits, settings.render_tabs, settings.render_memory)

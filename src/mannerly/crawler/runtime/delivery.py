@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from mannerly.crawler.host.inflight import InFlight
-    from mannerly.crawler.model import Fetched, PageRecord
+    from mannerly.crawler.model import Fetched, PageRecord, Received
     from mannerly.crawler.shard.interfaces import PageResult
 
 
@@ -41,6 +41,7 @@ class Delivered(NamedTuple):
     headers: dict[str, str]
     body: bytes
     items: Sequence[bytes] = ()  # that the user's code made of it
+    received: Received | None = None  # if a browser has shown it
 
 
 class Delivery:
@@ -90,6 +91,7 @@ class Delivery:
             answer.headers,
             answer.body,
             () if result.found.items is None else result.found.items.items,
+            answer.received,
         )
         self._outgoing.append(page)
 

@@ -118,7 +118,10 @@ class ShardOpener:
         common, settings = self._common, self._settings
         archive = self._archive(number, store, now) if settings.keep_bodies else None
         emit, extract = common.events.emit, common.extract
-        return plugins_for(settings, common.rules, store, emit, archive=archive, extract=extract)
+        folder = self._store.segment_folder
+        return plugins_for(
+            *(settings, common.rules, store, emit), archive=archive, extract=extract, folder=folder
+        )
 
     def _archive(self, number: int, store: ShardStore, now: Now) -> Plugin:
         folder = self._store.segment_folder

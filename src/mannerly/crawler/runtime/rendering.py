@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from mannerly.crawler.model import Fetched, Rendering
+from mannerly.crawler.model import Fetched, Received, Rendering
 from mannerly.crawler.render.values import RenderJob, SubAnswer, SubRequest
 from mannerly.crawler.web.urls import canonical, host_key_of, site_of
 from mannerly.politeness.keys import without_port
@@ -134,7 +134,7 @@ def _as_answer(answer: Fetched, rendered: Rendered) -> Fetched:
         answer.is_truncated,
         answer.exchange,
         Rendering(
-            answer.body,
+            Received(answer.body, answer.headers.get("content-type")),
             rendered.requests,
             rendered.seconds,
             rendered.refused,

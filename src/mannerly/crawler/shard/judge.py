@@ -54,6 +54,7 @@ class Judge:
 
     Attributes:
         replaced: links in memory, by seq, in whose place requests with a label came.
+        ignores_robots: what rendered pages ask for is not judged by robots.txt.
         holds_pages: nothing but requisites may start now.
         held: the hosts whose pages were held. Each has to be woken when pages may start, or when
             there is something else to ask it for.
@@ -73,6 +74,7 @@ class Judge:
         self.replaced: set[int] = set()
         self.holds_pages = False
         self.held: set[str] = set()
+        self.ignores_robots = False
         self._host, self._politeness = contacts.hosts.get, contacts.politeness
         self._robots = gate
         self._is_excluded = routes.is_excluded
@@ -105,7 +107,8 @@ class Judge:
                 return drop
         if row.limit is _SITEMAPS:
             return self._judge_sitemap(entry, host, now)
-        ruling = self._robots.judge(entry, now)
+        is_free = self.ignores_robots and entry.seq < 0
+        ruling = GO if is_free else self._robots.judge(entry, now)
         if ruling is GO and self._max_per_host is not None and row.limit is _PAGES:
             # A page that has a record was counted when it was fetched first.
             return GO if self._plugins.was_counted(entry) else self._judge_number(host)

@@ -164,6 +164,7 @@ class Shard:
         self._reporting = Reporting(contacts, given_up, plugins, pending, settings)
         self.left = Remaining(number, contacts, routes, self.flights, given_up, store, pending)
         self.judge = Judge(contacts, gate, routes, quota, plugins, settings.max_per_host, store)
+        self.judge.ignores_robots = settings.render_ignore_robots_for_assets
         self.subrequests = SubRequests(contacts, renderer)
         self._request = RequestMaker(settings, self.flights, plugins, store, self.subrequests)
         self.sent_once = SentOnce(store)
@@ -350,7 +351,7 @@ class Shard:
             return
         self.flights.settle(flight)
         self._lacked.pop(entry.seq, None)
-        record, candidates, passed_over, _, _, is_unchanged, _, _, requests = found
+        record, candidates, passed_over, _, _, is_unchanged, _, _, requests, is_shell = found
         self.pending.settle(entry, found, exchange)
         if requests:
             self.routes.seeds(requests)
@@ -361,6 +362,11 @@ class Shard:
                 entry, record, outcome, latency_s, passed_over, is_local, is_unchanged
             )
         )
+        if is_shell:
+            self._emit(crawl_events.ShellFound(entry.host))
+        elif record.render_s is not None:
+            error, refused = record.render_error, record.render_refused or 0
+            self._emit(crawl_events.PageRendered(entry.url, error, refused))
         self._reporting.count(flight, entry, record, outcome, now)
         self._wake_held_back(flight.host, entry, now)
 

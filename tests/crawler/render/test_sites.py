@@ -1,0 +1,190 @@
+"""Sites of six kinds that are empty without a browser: their pages are what a person sees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.crawler.render.render_world import HTML, Site, data, page, rendered, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.crawler.render.render_world import Answer
+    from tests.harness.sites import Request
+
+pytestmark = pytest.mark.processes
+
+LINKS = """function show(links) {
+  for (const [href, text] of links) {
+    const a = document.createElement('a');
+    a.href = href; a.textContent = text;
+    app.append(a);
+  }
+}"""
+
+
+def _script(text: str) -> Answer:
+    return page(f"<script>{LINKS}\n{text}</script>")
+
+
+def test_infinite_list_by_url(tmp_path: Path) -> None:
+    """Each part of the list has a URL of its own, which the part before links to."""
+    text = """fetch('/api' + location.search).then(r => r.json()).then(n => {
+      document.title = 'Part ' + n; if (n < 3) show([['/list?part=' + (n + 1), 'more']]) })"""
+
+    def respond(request: Request) -> None:
+        if request.path.startswith("/api"):
+            part = request.path.partition("part=")[2] or "0"
+            request.answer(200, part, {"Content-Type": "application/json"})
+        elif request.path == "/" or request.path.startswith("/list"):
+            request.answer(200, _script(text)[2], {"Content-Type": HTML})
+        else:
+            request.answer(404)
+
+    with serving(respond) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert {path: each.title for path, each in pages.items()} == {
+        "/": "Part 0",
+        "/list?part=1": "Part 1",
+        "/list?part=2": "Part 2",
+        "/list?part=3": "Part 3",
+    }
+
+
+def test_slow_api_takes_none_of_the_page_s_time(tmp_path: Path) -> None:
+    """The page has one second; its requests wait for longer than that in the host's pace."""
+    text = """(async () => { const seen = [];
+      for (const n of [1, 2, 3]) seen.push(await (await fetch('/api/' + n)).json());
+      document.title = seen.join(' ') })()"""
+    site = Site({"/": _script(text), "/api/1": data("a"), "/api/2": data("b"), "/api/3": data("c")})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path, pacing=True, delay=0.5, render_timeout=1.0)
+
+    assert pages["/"].title == "a b c"
+
+
+def test_hash_routes_are_one_page(tmp_path: Path) -> None:
+    """A route behind a # is no URL; links of the route that is shown are followed."""
+    text = """const routes = {'': [['#/tea', 'tea'], ['/real', 'real']], '#/tea': []};
+      const draw = () => { app.textContent = ''; show(routes[location.hash] || []) };
+      addEventListener('hashchange', draw); draw();"""
+    site = Site({"/": _script(text), "/real": page("<p>real</p>", title="Real")})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert sorted(pages) == ["/", "/real"]
+    assert site.count("/") == 1
+
+
+def test_content_that_comes_late(tmp_path: Path) -> None:
+    """Two timers of two seconds, one after the other."""
+    text = """setTimeout(() => { show([['/a', 'a']]);
+      setTimeout(() => show([['/b', 'b']]), 2000) }, 2000)"""
+    site = Site({"/": _script(text), "/a": page("a"), "/b": page("b")})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert sorted(pages) == ["/", "/a", "/b"]
+
+
+def test_poller_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    """Its DOM is used as it is then, and the record says so."""
+    text = """let n = 0; setInterval(() => fetch('/api').then(() => {
+      document.title = 'poll ' + ++n }), 500)"""
+    site = Site({"/": _script(text), "/api": data(1)})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path, render_timeout=4.0)
+
+    assert pages["/"].record.render_error == "timeout"
+    assert pages["/"].title is not None
+    assert 6 <= site.count("/api") <= 9
+
+
+def test_selector_that_is_waited_for(tmp_path: Path) -> None:
+    """A page is finished when it matches; one that never does is recorded, and says so."""
+    text = "setInterval(() => fetch('/api'), 400); setTimeout(() => show([['/a', 'a']]), 1500)"
+    site = Site({"/": _script(text), "/a": page("a"), "/api": data(1)})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path, wait_for=["127.0.0.1=a[href]"], render_timeout=5.0)
+
+    assert pages["/"].record.render_error is None
+    assert site.count("/api") < 8
+    assert pages["/a"].record.render_error == "wait_for"
+    assert pages["/a"].status == 200
+
+
+def test_posts_are_refused_and_counted_unless_they_are_allowed(tmp_path: Path) -> None:
+    """A WebSocket is refused in any case."""
+    text = """new WebSocket('ws://' + location.host + '/ws');
+      fetch('/api', {method: 'POST', body: 'q=tea'}).then(r => r.json())
+        .then(v => document.title = v, () => document.title = 'refused')"""
+    site = Site({"/": _script(text), "/api": data("found")})
+    with serving(site) as origin:
+        refused = rendered(origin, tmp_path / "1")["/"]
+        allowed = rendered(origin, tmp_path / "2", render_post=["127.0.0.1"])["/"]
+
+    assert (refused.title, refused.record.render_refused) == ("refused", 2)
+    assert (allowed.title, allowed.record.render_refused) == ("found", 1)
+    assert site.log.count("POST /api") == 1
+
+
+def test_pages_see_nothing_of_each_other_without_a_session(tmp_path: Path) -> None:
+    """Cookies and storage of a page are gone for the next one."""
+    text = """const seen = [document.cookie, localStorage.x, sessionStorage.x, window.name];
+      document.title = seen.some(Boolean) ? 'seen' : 'clean';
+      document.cookie = 'x=1'; localStorage.x = sessionStorage.x = window.name = '1';
+      show([['/a', 'a'], ['/b', 'b']])"""
+    site = Site({"/": _script(text), "/a": _script(text), "/b": _script(text)})
+    with serving(site) as origin:
+        apart = rendered(origin, tmp_path / "1", render_tabs=1)
+        kept = rendered(origin, tmp_path / "2", render_tabs=1, render_session=["127.0.0.1"])
+
+    assert [each.title for each in apart.values()] == ["clean"] * 3
+    assert sorted(each.title or "" for each in kept.values()) == ["clean", "seen", "seen"]
+
+
+def test_script_that_leaves_makes_a_redirect(tmp_path: Path) -> None:
+    """Its target goes back to the queue."""
+    site = Site({"/": _script("location = '/home'"), "/home": page("home", title="Home")})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert pages["/"].redirect_to == origin + "/home"
+    assert pages["/home"].title == "Home"
+
+
+def test_raw_html_is_the_answer(tmp_path: Path) -> None:
+    """`html` is the final DOM."""
+    site = Site({"/": _script("document.title = 'done'")})
+    with serving(site) as origin:
+        shown = rendered(origin, tmp_path)["/"]
+
+    assert "<title>done</title>" in shown.html
+    assert shown.raw_html == site.answers["/"][2]
+
+
+def test_picture_is_kept(tmp_path: Path) -> None:
+    """A PNG beside the page, with its images."""
+    site = Site({"/": page("<img src=/i.png><h1>Tea</h1>")})
+    with serving(site) as origin:
+        shown = rendered(origin, tmp_path, screenshot=True)["/"]
+
+    assert shown.record.render_error is None
+    (picture,) = (tmp_path / "crawl" / "screenshots").iterdir()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert site.count("/i.png") == 1
+
+
+def test_text_in_shadow_roots_is_read(tmp_path: Path) -> None:
+    """With slots filled, as a person sees it."""
+    text = """const host = document.createElement('div'); host.innerHTML = '<b>slotted</b>';
+      host.attachShadow({mode: 'open'}).innerHTML = '<a href=/in>inside</a><slot></slot>';
+      app.append(host)"""
+    site = Site({"/": _script(text), "/in": page("in")})
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert sorted(pages) == ["/", "/in"]
+    assert "<b>slotted</b>" in pages["/"].html
