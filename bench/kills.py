@@ -51,7 +51,10 @@ LOG_LEVEL = "ERROR"
 DURABLE = """
 ADDONS = {"mannerly.adapters.scrapy.Durable": 0}
 MANNERLY_DIR = "crawl"
-MANNERLY_SETTINGS = {"strategy": "fixed", "max_rate": "unlimited"}
+MANNERLY_SETTINGS = {
+    "strategy": "fixed", "delay_s": 0.0001, "min_delay_s": 0.0001, "max_rate": "unlimited",
+    "max_concurrency": 64,
+}
 """
 SCRAPY = (sys.executable, "-m", "scrapy", "crawl", "numbers")
 

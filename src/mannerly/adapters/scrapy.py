@@ -37,7 +37,8 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from mannerly.politeness import Settings
 from mannerly.politeness.drivers.aio import AsyncPoliteness
 from mannerly.politeness.errors import HostUnavailable
-from mannerly.politeness.model import ErrorKind
+from mannerly.politeness.headers import RELEVANT
+from mannerly.politeness.model import NO_HEADERS, ErrorKind
 
 from .attempts import Attempts, attempted_async
 from .scrapy_durable import DUPEFILTER, DurableScheduler, note_sent
@@ -66,6 +67,8 @@ _KINDS: Kinds = (
     (ResponseDataLossError, ErrorKind.RESET),
     (DownloadFailedError, ErrorKind.RESET),
 )
+_ERRORS = 400
+_LIMITS = frozenset(name.title().encode() for name in RELEVANT)  # as Scrapy spells names
 _shared: WeakKeyDictionary[Crawler, AsyncPoliteness] = WeakKeyDictionary()
 
 
@@ -144,8 +147,7 @@ class PoliteHttp:
         async def ask(slot: Slot) -> Response:
             with sending(slot, _KINDS) as sent:
                 response = await self._send(request)
-                headers = cast("Mapping[str, str]", response.headers.to_unicode_dict())
-                sent.answered(response.status, headers)
+                sent.answered(response.status, _read(response))
                 sent.nbytes, sent.digest = len(response.body), digest_of(response.body)
             return response
 
@@ -185,6 +187,13 @@ class DurableHttp(PoliteHttp):
 
 class DurableHttps(DurableHttp, PoliteHttps):
     """The same for https."""
+
+
+def _read(response: Response) -> Mapping[str, str]:
+    """Return the headers of an answer, if one of them may set a limit: most have none."""
+    if response.status < _ERRORS and _LIMITS.isdisjoint(response.headers):
+        return NO_HEADERS
+    return cast("Mapping[str, str]", response.headers.to_unicode_dict())
 
 
 def _politeness_of(crawler: Crawler) -> AsyncPoliteness:
