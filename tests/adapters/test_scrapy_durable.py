@@ -89,9 +89,11 @@ class Shop:
             request.answer(200, "".join(f"<a href=/member/{n}>page</a>" for n in range(20)))
         elif kind == "member":
             is_known = "member=True" in request.headers.get("Cookie", "")
-            request.answer(200, "welcome" if is_known else "who are you?", HTML)
+            said = f"welcome to {request.path}" if is_known else "who are you?"
+            request.answer(200, said, HTML)
         else:
-            request.answer(200, "<title>A page</title>")
+            # A body of its own: one that many URLs share may be a challenge, and slows down.
+            request.answer(200, f"<title>{request.path}</title>")
 
 
 def _list(number: int) -> str:
@@ -223,13 +225,14 @@ def test_spider_that_has_ended_asks_for_nothing(project: Project) -> None:
     assert "remove the directory" in log
 
 
-def test_cookies_survive_a_kill(project: Project) -> None:
+def test_cookies_survive_five_kills(project: Project) -> None:
     """A spider that has logged in goes on as a member, and its form is sent once."""
-    project.kill_after("members", 6)  # the form, its answer, the list, some pages
+    for count in (0, 5, 3, 3, 3):  # none of them while the form is in flight
+        project.kill_after("members", count)
 
     project.run("members")
 
-    wanted = [{"page": str(n), "text": "welcome"} for n in range(20)]
+    wanted = [{"page": str(n), "text": f"welcome to /member/{n}"} for n in range(20)]
     assert project.items("members") == lines(*wanted)
     assert project.shop.log.count("POST /login") == 1
 
