@@ -9,6 +9,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.crawler.store.valkey_server import LocalServer
 from tests.harness.commands import invoke, run, started
 from tests.harness.sites import Request, serving
 from tests.harness.waiting import eventually
@@ -212,3 +213,21 @@ def test_interrupting_leaves_the_earlier_items(crawled: Path, tmp_path: Path) ->
         "began",
         "slow.py",
     }
+
+
+def test_answers_of_a_crawl_in_a_server(crawled: Path, tmp_path: Path) -> None:
+    """They are in the data directory of its worker; without it, records are said to be missing."""
+    target, words = tmp_path / "items.jsonl", ("--keep-bodies", "--quiet", "--max-urls", "1")
+    handlers = f"{crawled}/newer.py:titles"
+    with LocalServer() as server, serving(answer) as origin:
+        url = f"redis://127.0.0.1:{server.port}/0"
+        place = ("--crawl", "shop", "--data-dir", str(tmp_path / "worker"))
+        crawl = run("crawl", f"{origin}/1", "--redis-url", url, *place, *words)
+        done = run("extract", url, handlers, *place, "-o", str(target))
+        blind = run("extract", f"{url}#shop", handlers, "-o", "-")
+
+    assert crawl.returncode == 0, crawl.stderr
+    assert done.returncode == 0, done.stderr
+    assert lines(target) == [{"title": "Page 1"}]
+    assert (blind.returncode, blind.stdout) == (1, "")
+    assert "1 record of pages are missing" in blind.stderr

@@ -16,7 +16,7 @@ from .memory import MemoryStore
 from .memory_reader import MemoryReader, ShardData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
@@ -57,6 +57,7 @@ class MemoryCrawl:
         self.location = location
         self.manifest = crawl.manifest
         self.segment_folder: Path | None = None
+        self.answer_folders: Sequence[Path] = ()
         self.fleet: Fleet | None = None  # one run at a time
         self._crawl = crawl
         self._claimed: list[MemoryStore] = []

@@ -182,9 +182,8 @@ def _about(found: FoundHandlers, version: str, location: str) -> About:
 
 def _require_answers(view: View, location: str) -> None:
     from mannerly.exports import ExportError
-    from mannerly.exports.export import segments_of
 
-    if not segments_of(view):
+    if not any(reader.segments() for reader in view.readers):
         raise ExportError(
             f"the crawl in {location} has kept no answers: run it anew with --keep-bodies --fresh"
         )

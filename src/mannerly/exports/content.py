@@ -44,10 +44,10 @@ class KeptAnswer(NamedTuple):
 
 
 class KeptAnswers:
-    """The segments of a crawl, open for reading."""
+    """The segments of a crawl, open for reading; each is in one of the folders."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
         self._files: OrderedDict[str, BinaryIO] = OrderedDict()
 
     def __enter__(self) -> Self:
@@ -75,7 +75,9 @@ class KeptAnswers:
         if file is None:
             if len(self._files) >= _FILES:
                 self._files.popitem(last=False)[1].close()
-            file = self._files[name] = (self._folder / name).open("rb")
+            places = [folder / name for folder in self._folders]
+            place = next((each for each in places if each.is_file()), places[0])
+            file = self._files[name] = place.open("rb")
         self._files.move_to_end(name)
         return file
 

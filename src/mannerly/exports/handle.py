@@ -106,13 +106,13 @@ def kept_page(opened: View, url: str) -> Page | None:
     """
     (wanted,) = canonical_seeds([url])
     reader = opened.reader_of(host_key_of(wanted))
-    found, folder = reader.kept_page(wanted), opened.store.segment_folder
-    if found is None or folder is None:
+    found, folders = reader.kept_page(wanted), opened.store.answer_folders
+    if found is None or not folders:
         return None
     seq, record, place = found
     if place is None:
         return None
-    with KeptAnswers(folder) as answers:
+    with KeptAnswers(*folders) as answers:
         answer = answers.read(place)
     carried = reader.payload(seq)
     return Page(as_handed_out(record), answer.headers, answer.body, carried=carried)
@@ -138,7 +138,7 @@ def run_handlers(
 
     That is an `Answer`, or why there is none; None: the kept answer cannot be read.
     """
-    folder = str(opened.store.segment_folder or "")
+    folders = tuple(map(str, opened.store.answer_folders))
     role = code_role(processes, extract)
     assert role is not None, "a file can be imported by helpers"
     offload: Offload[int] = Offload(processes, code=role)
@@ -151,7 +151,7 @@ def run_handlers(
             while True:
                 for page in islice(source, AHEAD * processes - len(waiting)):
                     waiting.append(page)
-                    work = partial(_handle, extract.name, folder, *page[2:])
+                    work = partial(_handle, extract.name, folders, *page[2:])
                     size = 0 if page.place is None else page.place.length
                     offload.run(last, work, size, page.record.url)
                     last += 1
@@ -207,7 +207,7 @@ def _found(page: UnhandledPage, result: object) -> HandledPage:
 
 def _handle(
     name: str,
-    folder: str,
+    folders: tuple[str, ...],
     record: PageRecord,
     place: ArchivePlace | None,
     carried: Payload | None,
@@ -216,16 +216,16 @@ def _handle(
     if place is None:
         return extracted_by(name, record, {}, b"", carried)
     try:
-        answer = _answers(folder).read(place)
+        answer = _answers(folders).read(place)
     except (ArchiveDamaged, OSError):
         return None
     return extracted_by(name, record, answer.headers, answer.body, carried)
 
 
 @lru_cache(maxsize=1)
-def _answers(folder: str) -> KeptAnswers:
+def _answers(folders: tuple[str, ...]) -> KeptAnswers:
     """Return the kept answers, which stay open for as long as the helper lives."""
-    return KeptAnswers(Path(folder))
+    return KeptAnswers(*map(Path, folders))
 
 
 # ---------------------------------------------------------------------- items

@@ -15,7 +15,7 @@ from virtual.store.memory_reader import MemoryReader, ShardData
 from mannerly.crawler.store.base import StoreError, StoreInUse, StoreMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from mannerly.crawler.control import Control
@@ -62,6 +62,7 @@ class ToyCrawl:
         self.crawl = CRAWLS[location]
         self.manifest: Manifest = self.crawl["manifest"]
         self.segment_folder: Path | None = None
+        self.answer_folders: Sequence[Path] = ()
         self.fleet = None
 
     @classmethod

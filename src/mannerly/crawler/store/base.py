@@ -576,6 +576,10 @@ class CrawlStore(Protocol):
     segment_folder: Path | None  # where answers are kept; None: nowhere
 
     @property
+    def answer_folders(self) -> Sequence[Path]:
+        """Return where kept answers are looked for: of a shared crawl in several directories."""
+
+    @property
     def fleet(self) -> Fleet | None:
         """Return the means to share the crawl; None: one run at a time works on it."""
 

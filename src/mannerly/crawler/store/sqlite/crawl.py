@@ -36,7 +36,7 @@ from .schema import CONTROL
 from .shard import SqliteStore, create_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mannerly.crawler.control import Control
     from mannerly.crawler.model import Candidate
@@ -53,6 +53,7 @@ class SqliteCrawl:
         self.path = path
         self.location = str(path)
         self.segment_folder: Path | None = path
+        self.answer_folders: Sequence[Path] = (path,)
         self.fleet = None  # one run at a time
         self.manifest = manifest
         self._lock: OwnerLock | None = None

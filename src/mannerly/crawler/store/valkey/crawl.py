@@ -210,6 +210,11 @@ class ValkeyCrawl:
         """Look for records in these folders, too: the data directories of members."""
         self.folders += [folder for folder in folders if folder not in self.folders]
 
+    @property
+    def answer_folders(self) -> Sequence[Path]:
+        """Return where kept answers are looked for: in the directories that were given."""
+        return self.folders
+
     def hold(self) -> None:
         """Become the one run of this crawl, until `close`; nothing to do for a member."""
         if self.fleet.member:
