@@ -1,6 +1,6 @@
 """Crawl a folder of HTML with `--requisites`, and look whether its archive shows whole pages.
 
-    python -m bench whole-pages --folder /usr/share/doc/postgresql-doc-15/html --pages 20
+    python -m bench whole_pages --folder /usr/share/doc/postgresql-doc-15/html --pages 20
 
 The folder is served on loopback and crawled twice, with and without `--requisites`. The server is
 stopped then, so that nothing can come from it, and pywb replays each archive in Chromium. Of each
@@ -132,7 +132,7 @@ def look(browser: Browser, urls: Sequence[str], prefix: str = "") -> list[Shown]
 
 def run(options: Sequence[str] = ()) -> None:
     """Crawl, replay, compare."""
-    parser = argparse.ArgumentParser(prog="python -m bench whole-pages", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench whole_pages", description=__doc__)
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--pages", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)

@@ -9,9 +9,19 @@ from tests.crawler.shard.shard_world import ShardWorld, brisk
 from virtual.store.memory import MemoryStore
 
 from mannerly.crawler.control import CheckUrls, Recrawl
-from mannerly.crawler.model import Drop
+from mannerly.crawler.kinds import Kind
+from mannerly.crawler.model import (
+    Drop,
+    Entry,
+    Fetched,
+    Now,
+    RawExchange,
+    Rendering,
+    Request,
+)
 from mannerly.crawler.page.extract import Extracting, NamedFunction
 from mannerly.crawler.page.links import LinkRules
+from mannerly.crawler.page.record import Harvest, page_record
 from mannerly.crawler.plugins import plugins_for
 from mannerly.crawler.plugins.archive import Archive, Facts
 from mannerly.crawler.plugins.check import Check
@@ -233,3 +243,37 @@ def test_work_of_one_plug_in_comes_before_the_next_one() -> None:
 def test_plug_ins_may_be_none() -> None:
     """Every place is an empty tuple then."""
     assert not any(vars(Plugins()).values())
+
+
+def test_what_a_browser_asked_for_is_kept_once_it_is_settled(tmp_path: Path) -> None:
+    """It has no record: its answer is kept as that of a robots.txt is; a refusal is not."""
+    store = MemoryStore.group(1, frontier_limit=9)[0]
+    archive = Archive.beside(store, "shard-0", tmp_path, Facts({}, 0.0, 1 << 20, durable=False))
+    entry = Entry(-1, URL + "a.js", "a.example", 1, 0, URL, 0, Kind.REQUISITE)
+    request = Request(entry.url, "a.example", 1.0)
+    exchange = RawExchange(b"GET /a.js HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"x")
+    answer = Fetched(request, 200, {}, b"x", exchange=exchange)
+
+    archive.after_answer(entry, answer, Again(entry, 9.0), Now(1.0, 1.0))
+    before = archive.held_bytes()
+    archive.after_answer(entry, answer, Settled(), Now(1.0, 1.0))
+
+    assert archive.held_bytes() > before
+    archive.close()
+
+
+def test_what_a_browser_has_asked_for_is_not_asked_for_again() -> None:
+    """The page in its answer names more, which is."""
+    entry = Entry(1, URL, "a.example", 0, 0, None, 0)
+    shown = Rendering(b"", requests=(URL + "a.png",))
+    body = b"<img src=a.png><img src=b.png>"
+    answer = Fetched(
+        Request(URL, "a.example", 1.0), 200, {"content-type": "text/html"}, body, rendering=shown
+    )
+
+    found = Requisites().after_reading(
+        entry, answer, Harvest(page_record(entry, answer, 1.0), [], {})
+    )
+
+    assert isinstance(found, Harvest)
+    assert [each.url for each in found.requests] == [URL + "b.png"]

@@ -15,7 +15,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.archive.warc import Original, answer_records, payload_digest, warcinfo
-from mannerly.crawler.shard.follows import LearnRules
+from mannerly.crawler.model import Entry
+from mannerly.crawler.shard.follows import LearnRules, Settled
 from mannerly.crawler.shard.plugin import Plugin
 from mannerly.crawler.store.segments import SegmentWriter
 from mannerly.version import VERSION
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.model import (
         ArchivePlace,
-        Entry,
         Fetched,
         Now,
         RawExchange,
@@ -75,9 +75,11 @@ class Archive(Plugin):
     def after_answer(
         self, item: Entry | RobotsRequest, answer: Fetched, follows: Follows, now: Now
     ) -> Follows:
-        """Keep a robots.txt: it gets no record."""
-        if isinstance(follows, LearnRules) and answer.exchange is not None:
-            self.keep(item.url, answer.exchange, now.wall)
+        """Keep a robots.txt, and what a browser has asked for: they get no record."""
+        if answer.exchange is not None:
+            is_of_browser = isinstance(item, Entry) and item.seq < 0
+            if isinstance(follows, LearnRules) or (is_of_browser and isinstance(follows, Settled)):
+                self.keep(item.url, answer.exchange, now.wall)
         return follows
 
     def settle(

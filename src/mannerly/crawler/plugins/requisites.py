@@ -42,17 +42,20 @@ class Requisites(Plugin):
         if found.is_unchanged or not is_html(content_type, answer.body):
             return found
         work = partial(read_page, answer.body, content_type, entry.url)
-        finish = partial(self._with_needed, entry)
+        finish = partial(self._with_needed, entry, answer.requisites)
         if is_long_page(answer.body):
             return HelperWork(work, finish, is_users=False)
         return finish(found, work())
 
-    def _with_needed(self, entry: Entry, found: Harvest, needed: object) -> Harvest:
+    def _with_needed(
+        self, entry: Entry, asked: tuple[str, ...], found: Harvest, needed: object
+    ) -> Harvest:
         if isinstance(needed, ParseFailed):  # it is recorded without them
             return found
         assert isinstance(needed, Needed)
-        linked = {each.url for each in found.found}  # they are fetched as pages
-        wanted = [requisite(url, entry) for url in needed.urls if url not in linked]
+        # Links are fetched as pages; a browser has asked for the others (`render`).
+        others = {*(each.url for each in found.found), *asked}
+        wanted = [requisite(url, entry) for url in needed.urls if url not in others]
         passed_over = found.passed_over
         if needed.is_capped:
             passed_over = {**passed_over, CAPPED: passed_over.get(CAPPED, 0) + 1}
