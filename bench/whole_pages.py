@@ -4,7 +4,7 @@
 
 The folder is served on loopback and crawled twice, with and without `--requisites`. The server is
 stopped then, so that nothing can come from it, and pywb replays each archive in Chromium. Of each
-of some pages, chosen at random, this prints the files that Chromium asked for in vain, and whether
+of some pages, chosen at random, this prints the files that were missing, and whether
 the picture is that of the original, pixel for pixel. `--pictures DIR` keeps the pictures.
 
 It needs `make .venv/replay/.installed` and Chromium.
@@ -102,7 +102,7 @@ def pages_of(archive: Path) -> list[str]:
 
 
 def look(browser: Browser, urls: Sequence[str], prefix: str = "") -> list[Shown]:
-    """Open pages, and note what was asked for in vain; with a prefix in the frame of pywb."""
+    """Open pages, and note which files were missing; with a prefix in the frame of pywb."""
     shown = []
     for url in urls:
         page = browser.new_page(viewport=FRAMED if prefix else PICTURE)

@@ -32,7 +32,6 @@ from mannerly.crawler.web.urls import LinkBase, UrlRules, canonical, host_key_of
 from .links import REDIRECTS, dead_end
 from .parsed import ParseFailed, clean_line
 from .record import Harvest, page_record
-from .stylesheets import style_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,6 +120,8 @@ def needed_by_file(body: bytes, content_type: str | None, url: str) -> Needed:
     media = media_type(content_type)
     path = url.partition("?")[0]
     if media == _CSS or (not media and path.endswith(".css")):
+        from .stylesheets import style_references  # when it is first needed: see `scan`
+
         charset, mark = encoding(body, content_type)
         text = decoded(body[mark:], charset)
         return _resolved(
@@ -143,6 +144,8 @@ def read_page(body: bytes, content_type: str | None, url: str) -> Needed | Parse
 
 def _needed_by_page(body: bytes, content_type: str | None, url: str) -> Needed:
     from turbohtml import tokenize  # when it is first needed: see `scan`
+
+    from .stylesheets import style_references
 
     charset, mark = encoding(body, content_type)
     base: str | None = None

@@ -125,31 +125,34 @@ class RequisiteContract(Opening):
         assert store.kept_at(known_as("/unknown")) is None
 
     def test_failed_and_given_up_requisites_come_back(self, location: str) -> None:
-        """With the URLs of pages; their counts follow."""
+        """With the URLs of pages; their counts follow. So do skipped ones."""
         crawl = self.create(location)
         store = crawl.claim(0, OPTIONS)
-        failed, lost = enter(store, requisite("/failed"), requisite("/lost"))
+        failed, lost, skipped = enter(
+            store, requisite("/failed"), requisite("/lost"), requisite("/skipped")
+        )
         store.commit(
             Batch(
                 pages=[(failed, page(failed, status=503))],
-                dropped=[(lost, "host_retired")],
+                dropped=[(lost, "host_retired"), (skipped, "robots")],
             )
         )
         then = store.counts()
 
-        store.commit(Batch(retries=[RetryUrls(failed=True, given_up=True)]))
-        back = [*store.bring_back(9).new, *store.bring_back(9).new]
+        store.commit(Batch(retries=[RetryUrls(skipped="robots")]))
+        back = [entry for _ in range(3) for entry in store.bring_back(9).new]
 
-        assert then == counts(requisites=1, given_up=1, hosts=1)
-        assert {each.url for each in back} == {failed.url, lost.url}
+        assert then == counts(requisites=1, given_up=1, skipped=1, hosts=1)
+        assert {each.url for each in back} == {failed.url, lost.url, skipped.url}
         assert {each.kind for each in back} == {Kind.REQUISITE}
-        assert store.counts() == counts(queued=2, hosts=1)
-        assert [store.payload(each.seq) for each in back] == [REQUISITE] * 2
+        assert store.counts() == counts(queued=3, hosts=1)
+        assert [store.payload(each.seq) for each in back] == [REQUISITE] * 3
         store.close()
         store = crawl.claim(0, OPTIONS)
         assert {each.url for each in store.queued("a.example", after=START, limit=9)} == {
             failed.url,
             lost.url,
+            skipped.url,
         }
 
     def test_a_recrawl_asks_for_requisites_with_the_pages(self, location: str) -> None:

@@ -21,7 +21,16 @@ from mannerly.crawler.store.base import BroughtBack
 from mannerly.crawler.store.lastmod import spares_request
 
 from .reader import checked_entries
-from .schema import FAILED, LISTS_ONLY, MAY_HAVE_FAILED, PAGES_ONLY, REPEATABLE, RETRY, insert
+from .schema import (
+    FAILED,
+    IDENTITY,
+    LISTS_ONLY,
+    MAY_HAVE_FAILED,
+    PAGES_ONLY,
+    REPEATABLE,
+    RETRY,
+    insert,
+)
 
 if TYPE_CHECKING:
     from mannerly.crawler.control import RetryUrls
@@ -60,17 +69,17 @@ _GIVEN_UP = """
     ORDER BY given_up.host, seq LIMIT ?5
 """
 # Text after a colon is a detail of the reason.
-_SKIPPED = """
+_SKIPPED = f"""
     SELECT skipped.seq, skipped.url, hosts.host, depth, coalesce(seen.priority, arrivals.priority),
            parent, hops, kind, ?1, skipped.seq
-    FROM skipped LEFT JOIN seen ON seen.url = skipped.url
+    FROM skipped LEFT JOIN seen ON seen.url = {IDENTITY.format("skipped")}
                  LEFT JOIN arrivals ON arrivals.seq = skipped.seq
                  JOIN hosts ON hosts.id = coalesce(seen.host, arrivals.host)
     WHERE skipped.seq > ?2 AND hosts.id BETWEEN ?1 AND ?3
       AND substr(reason, 1, instr(reason || ':', ':') - 1) = ?7
       AND (parent IS NULL OR NOT ?6)
     ORDER BY skipped.seq LIMIT ?5
-"""
+"""  # noqa: S608
 _OF_HANDLERS = f"""
     SELECT seq, pages.url, hosts.host, depth, {_PRIORITY}, parent, hops, kind,
            {FAILED}, pages.host, position

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from mannerly.crawler.kinds import SENT_ONCE, Form, numbers
 from mannerly.crawler.model import NOT_READ, REFUSALS, PageRecord
+from mannerly.crawler.payload import REQUISITE
 from mannerly.database.sqlite import FileKind
 
 
@@ -48,6 +49,9 @@ def of_kinds(kinds: tuple[int, ...]) -> str:
 PAGES_ONLY, LISTS_ONLY, CHECKS_ONLY, REQUISITES_ONLY = (
     of_kinds(numbers(form)) for form in (Form.PAGE, Form.LISTING, Form.CHECK, Form.REQUISITE)
 )
+# The text by which a URL is known that a page has led to, of a row of this table
+# (`payload.identity_of`).
+IDENTITY = f"iif({REQUISITES_ONLY}, {{0}}.url || '{REQUISITE.identity('')}', {{0}}.url)"
 # What a recrawl asks for again, after the lists.
 REPEATABLE = of_kinds(
     tuple(
