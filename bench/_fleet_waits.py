@@ -20,6 +20,8 @@ import msgspec
 
 from mannerly.__main__ import main
 from mannerly.crawler.store.valkey.client import ValkeyServer
+from mannerly.database.client import ServerConnection
+from mannerly.hosts.server import HostsServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +53,7 @@ _began: list[float] = []
 _kinds: dict[str, tuple[int, float]] = {}
 
 
-class _WatchedServer(ValkeyServer):
+class _Watched(ServerConnection):
     """A connection that adds up its exchanges by kind; one within another counts for itself."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -105,6 +107,14 @@ class _WatchedServer(ValkeyServer):
         _kinds[kind] = count + 1, seconds + waited_s
 
 
+class _WatchedServer(_Watched, ValkeyServer):
+    pass
+
+
+class _WatchedHosts(_Watched, HostsServer):
+    pass
+
+
 def _kind(command: Command) -> str:
     """Return a command with the last part of its key, which tells what is read."""
     name, key = str(command[0]), str(command[1]) if len(command) > 1 else ""
@@ -117,8 +127,10 @@ def _write() -> None:
 
 
 if __name__ == "__main__":
-    from mannerly.crawler.store.valkey import crawl, hosts
+    from mannerly.crawler.store.valkey import crawl
+    from mannerly.hosts import server
 
-    crawl.ValkeyServer = hosts.ValkeyServer = _WatchedServer  # type: ignore[misc]
+    crawl.ValkeyServer = _WatchedServer  # type: ignore[misc]
+    server.HostsServer = _WatchedHosts  # type: ignore[misc]
     atexit.register(_write)
     raise SystemExit(main())
