@@ -26,9 +26,6 @@ from mannerly.crawler.page.handlers import Handlers
 from mannerly.crawler.web.seeds import canonical_seeds
 from mannerly.crawler.web.words import many
 
-from .crawl import LEAVING_S, Crawl
-from .item_feed import ItemFeed
-
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
     from typing import Unpack
@@ -36,8 +33,8 @@ if TYPE_CHECKING:
     from mannerly.crawler.options.keywords import CrawlOptions
     from mannerly.crawler.page.extract import Extract
 
-    from .crawl import CrawlResult
-    from .item_feed import NextItem
+    from .crawl import Crawl, CrawlResult
+    from .item_feed import ItemFeed, NextItem
 
 POLL_S = 0.1  # between two questions for items that were committed meanwhile
 
@@ -142,6 +139,8 @@ class Spider(Handlers):
                 "the spider is run while its file is imported, and helper processes import it, "
                 'too: put that below `if __name__ == "__main__":`'
             )
+        from .crawl import Crawl  # helpers that import a spider run none
+
         name = NamedFunction(self).name
         if self.__module__ == "__main__" and not is_only_here(name):
             load(name)  # as helpers will: what is wrong is found now
@@ -149,6 +148,9 @@ class Spider(Handlers):
         return Crawl(seeds or self.seeds, data_dir=data_dir, fresh=fresh, **mine)
 
     def _items(self, made: Crawl) -> Generator[dict[str, Any]]:
+        from .crawl import LEAVING_S
+        from .item_feed import ItemFeed
+
         with made, closing(ItemFeed(made, Path(made.location))) as feed:
             try:
                 made.start(patience_s=LEAVING_S)
@@ -161,6 +163,9 @@ class Spider(Handlers):
 
     async def _aitems(self, made: Crawl) -> AsyncGenerator[dict[str, Any]]:
         import asyncio
+
+        from .crawl import LEAVING_S
+        from .item_feed import ItemFeed
 
         feed = ItemFeed(made, Path(made.location))
         try:
