@@ -267,8 +267,8 @@ POLITE = (
         "count a host's gap anew after a crash",
         "P4",
         "crawler/host/records.py",
-        "            if self._is_resumed:\n                politeness.contacted(host.name, now=now.mono)\n",
-        "",
+        "                politeness.contacted(host.name, now=now.mono if is_late else self._resumed_at)\n",
+        "                pass\n",
         ("crawler/shard/test_hosts.py::test_first_request_after_a_crash_waits_one_gap",),
     ),
     Mutant(

@@ -86,7 +86,8 @@ def records_of(
 def made(
     store: MemoryStore, politeness: Politeness, *, is_resumed: bool, boot: str = BOOT
 ) -> Records:
-    return Records(store, politeness, is_resumed=is_resumed, boot=boot)
+    """The records of a shard that was claimed at 0.0."""
+    return Records(store, politeness, resumed_at=0.0 if is_resumed else None, boot=boot)
 
 
 def refused_store(**headers: str) -> MemoryStore:
@@ -111,7 +112,7 @@ def ready_in_s(store: MemoryStore, now: Now, *, boot: str = BOOT) -> float:
 
 def test_record_of_a_host_keeps_each_field_in_its_place() -> None:
     """It is made by position, so a field that was moved would be taken for another one."""
-    records = Records(MemoryStore(frontier_limit=10), Politeness(Settings()), is_resumed=True)
+    records = Records(MemoryStore(frontier_limit=10), Politeness(Settings()), resumed_at=0.0)
     known = HostRecord(
         host=HOST,
         adaptive_delay_s=0.5,
@@ -293,13 +294,19 @@ def test_time_between_runs_does_not_count_as_failing() -> None:
     assert 15.0 <= record.updated_at - record.failing_since < 60.0
 
 
-def test_first_request_after_a_crash_waits_one_gap() -> None:
-    """What was in flight when the last process died was never recorded, so the gap counts anew."""
+@pytest.mark.parametrize(
+    ("met_at", "ready_at"), [(0.0, 1.0), (0.75, 1.0), (5.0, 5.0), (100.0, 101.0)]
+)
+def test_first_request_after_a_crash_waits_one_gap(met_at: float, ready_at: float) -> None:
+    """What was in flight when the last process died was never recorded; it left before the claim.
+
+    Long after it the gap counts from the turn of the host.
+    """
     records, politeness = records_of(known_store(), is_resumed=True)
 
-    records.recall(HOST, Now(100.0, WALL))
+    records.recall(HOST, Now(met_at, WALL + met_at))
 
-    assert politeness.ready_at(HOST, now=100.0) == 101.0
+    assert politeness.ready_at(HOST, now=met_at) == ready_at
 
 
 def test_counts_of_a_forgotten_host_are_still_written() -> None:

@@ -1,9 +1,10 @@
 """Hosts of a shard: their records in the store, and their state in the politeness core.
 
-A host is recalled at its first turn in a run: its record is read, the politeness core is told what
-earlier runs learned, and after a crash its gap counts from now, because what was in flight then was
-never recorded. Changes are collected until the next commit. Records of hosts that the core has
-evicted leave memory after they were written, so memory is bounded by the core's registry.
+A host is recalled at its first turn in a run: its record is read, and the politeness core is told
+what earlier runs learned. In a resumed crawl its gap counts from the moment at which the shard was
+claimed: what was in flight in an earlier process was never recorded, and left before that. Changes
+are collected until the next commit. Records of hosts that the core has evicted leave memory after
+they were written, so memory is bounded by the core's registry.
 
 Two keys are in use: a record belongs to a host, a lesson to a host's group (`group_by`). What the
 core says of a group holds for all its hosts, including those that are met later.
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 
 SEEN_S = 1.0  # what a record says a host does is at most this old while all goes well
+# For so long after the claim gaps count from it. The state of a host that seems idle for longer may
+# be forgotten before its first request, so later ones count from that host's turn.
+RESUMED_LATELY_S = 60.0
 WORTH_KEEPING_S = 1.0  # a shorter wait is over before a crawl has restarted
 
 _NEXT_AT = HostRecord._fields.index("next_at")
@@ -64,7 +68,7 @@ class HostRecords:
         store: ShardReader,
         politeness: Politeness,
         *,
-        is_resumed: bool,
+        resumed_at: Instant | None = None,
         boot: str = "",
         see: Callable[[Host, Now], Doing] = _see_nothing,
     ) -> None:
@@ -73,8 +77,9 @@ class HostRecords:
         self._store = store
         self._politeness = politeness
         self._boot = boot
-        self._is_resumed = is_resumed
-        self._may_know_more = is_resumed  # the store may have records of hosts not in memory
+        self._resumed_at = resumed_at
+        # The store may have records of hosts that are not in memory.
+        self._may_know_more = resumed_at is not None
         self.shared: Sharing | None = None  # None: no other crawl can want these hosts
 
     def is_new(self, name: str) -> bool:
@@ -114,8 +119,9 @@ class HostRecords:
                 politeness.recall(remembered, now=now.mono, wall=now.wall)
                 budget.recall(learned)
                 budget.blocked(now.mono + max(pause_s, open_s))
-            if self._is_resumed:
-                politeness.contacted(host.name, now=now.mono)
+            if self._resumed_at is not None:
+                is_late = now.mono - self._resumed_at > RESUMED_LATELY_S
+                politeness.contacted(host.name, now=now.mono if is_late else self._resumed_at)
             if learned is not None and learned.adaptive_delay_s:
                 return learned.updated_at
         return 0.0

@@ -63,7 +63,7 @@ class Contacts:
         has_seed_on: Callable[[str], bool],
         on_event: Callable[[Event], None],
         *,
-        is_resumed: bool,
+        resumed_at: Instant | None,
         boot: str,
         leases: Leases | None,
     ) -> None:
@@ -95,7 +95,7 @@ class Contacts:
             return doing_of(host, self, gate, at)
 
         self.records = HostRecords(
-            hosts, store, politeness, is_resumed=is_resumed, boot=boot, see=see
+            hosts, store, politeness, resumed_at=resumed_at, boot=boot, see=see
         )
         self.records.shared = self.shared
         self.paces = OwnPaces(settings.hosts, politeness, hosts)

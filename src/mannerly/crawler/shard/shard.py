@@ -134,7 +134,7 @@ class Shard:
             gate,
             rules.has_seed_on,
             self._heard,
-            is_resumed=is_resumed,
+            resumed_at=now.mono if is_resumed else None,
             boot=boot,
             leases=leases,
         )

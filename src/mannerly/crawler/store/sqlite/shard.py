@@ -8,7 +8,8 @@ known?", is answered in four steps, each cheaper than the next:
     maybe       a Bloom filter: what it has never seen is new, and needs no look at the disk
     seen        the index on disk, asked once per batch and in order
 
-Arrivals are carried over into the index when there are CARRY_OVER of them: one sorted pass instead
+Arrivals are carried over into the index when there are CARRY_OVER of them (in a resumed crawl at most
+twice as many): one sorted pass instead
 of a random page per URL (see `schema`). Known stays known, so neither set can be wrong, and both
 are bounded, so that memory does not grow with the crawl.
 
@@ -146,6 +147,8 @@ class SqliteStore(SqliteReader, ShardStore):
             self._ids = HostIds(database)
             self._elements_writer = ElementsWriter()
             self._recent = self._arrivals()
+            # Carried over with as many of our own: the first commit need not wait for it.
+            self._inherited = min(len(self._recent), carry_over)
             self._note = ParsingNote(directory, shard)
             self._parsed = self._note.cell
             self.suspects: Mapping[int, int] = self._count_death(self._parsed[0])
@@ -295,13 +298,13 @@ class SqliteStore(SqliteReader, ShardStore):
 
     def _carry_over(self) -> None:
         """Move arrivals into the index, before a commit: nothing may fail once that is done."""
-        if len(self._recent) < self._carry_over_at:
+        if len(self._recent) - self._inherited < self._carry_over_at:
             return
         with self._database.transaction():
             if self._labels:
                 self._database.execute(_RELABEL)
             self._database.execute(_CARRY_OVER)
-        self._recent, self._labels = set(), set()
+        self._recent, self._labels, self._inherited = set(), set(), 0
 
     def _hand_over(self, shard: int, rows: Sequence[Row]) -> int:
         """Post to an inbox, then forget: a crash in between only repeats it."""
