@@ -24,10 +24,8 @@ A redirect is a link that keeps its depth: every hop goes through the frontier l
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from itertools import filterfalse
 from typing import TYPE_CHECKING, NamedTuple
 
 from mannerly.crawler.kinds import Kind
@@ -47,7 +45,7 @@ from .parsed import MARK
 from .record import Harvest, page_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from mannerly.crawler.model import Entry, Fetched, PageRecord
     from mannerly.crawler.payload import Payload
@@ -63,9 +61,7 @@ DEFAULT_HREFS_PER_PLACE = 500
 _EMPTY = 5  # a place takes as much memory as five hrefs, before it has any
 _WITH_URL = 3  # an href with its URL takes as much memory as three without
 
-# Links whose URLs are surely decided by the origin, and by the folder; unlike `http:?q` and ` ?q`.
-_OF_ORIGIN = re.compile(f"{MARK}?/").match
-_OF_FOLDER = re.compile(rf"{MARK}?[\w.][^:]*\Z").match
+_OF_FOLDER = frozenset("_.")  # what an href may begin with that depends on the folder
 
 _NOTHING_MET = Recent()
 
@@ -82,6 +78,16 @@ class HrefPlaces(NamedTuple):
 
     origin: HrefPlace
     folder: HrefPlace
+
+    def of(self, link: str) -> HrefPlace | None:
+        """Return the place that surely decides the href of a link, unlike `http:?q` and ` ?q`."""
+        first = link[:1]
+        if first == MARK:
+            first = link[1:2]
+        if first == "/":
+            return self.origin
+        is_of_folder = (first.isalnum() or first in _OF_FOLDER) and ":" not in link
+        return self.folder if is_of_folder else None
 
 
 class PageLinks(NamedTuple):
@@ -136,12 +142,10 @@ class HrefMemory:
         for url, href in spelled.items():
             if href in at_origin or href in in_folder or url in passed:
                 continue
-            if _OF_ORIGIN(href) or "://" in href[:8]:
-                others = at_origin
-            elif _OF_FOLDER(href):
-                others = in_folder
-            else:
+            place = places.origin if "://" in href[:8] else places.of(href)
+            if place is None:
                 continue
+            others = place.others
             if len(others) >= self._hrefs_per_place:
                 self._room += _WITH_URL * len(others)
                 others.clear()
@@ -154,16 +158,19 @@ class HrefMemory:
         self._places.clear()
         self._room = self._hrefs
 
-    def note(self, links: Collection[str], places: HrefPlaces) -> None:
+    def note(self, links: Iterable[str], places: HrefPlaces) -> None:
         """Note links whose URLs were passed on, if other pages there mean the same URL by them."""
-        most = self._hrefs_per_place
-        for (followed, _), decides in zip(places, (_OF_ORIGIN, _OF_FOLDER), strict=True):
-            sure = list(filter(decides, links))
-            known = len(followed)
-            if known + len(sure) > most:
+        place_of, most = places.of, self._hrefs_per_place
+        for link in links:
+            place = place_of(link)
+            if place is None:
+                continue
+            followed = place.followed
+            if len(followed) >= most:
+                self._room += len(followed)
                 followed.clear()
-            followed.update(sure[:most])
-            self._room += known - len(followed)
+            followed.add(link)
+            self._room -= 1
         if self._room < 0:
             self._make_room()
 
@@ -223,8 +230,8 @@ class _Resolver:
         """
         (origin, at_origin), (folder, in_folder) = self.places
         lately, resolve, bare = self._met, self._resolve, self._bare
-        unknown = filterfalse(origin.__contains__, links)
-        fresh = lately.others(filterfalse(folder.__contains__, unknown))
+        unknown = [link for link in links if link not in origin and link not in folder]
+        fresh = lately.others(unknown)
         has_marks = MARK in "".join(fresh)  # few pages have some
         has_others = bool(at_origin or in_folder)
         followed: dict[str, str] = {}

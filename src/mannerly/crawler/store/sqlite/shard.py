@@ -8,10 +8,10 @@ known?", is answered in four steps, each cheaper than the next:
     maybe       a Bloom filter: what it has never seen is new, and needs no look at the disk
     seen        the index on disk, asked once per batch and in order
 
-Arrivals are carried over into the index when there are CARRY_OVER of them (in a resumed crawl at most
-twice as many): one sorted pass instead
-of a random page per URL (see `schema`). Known stays known, so neither set can be wrong, and both
-are bounded, so that memory does not grow with the crawl.
+Arrivals are carried over into the index when there are CARRY_OVER of them (in a resumed crawl at
+most twice as many): one sorted pass instead of a random page per URL (see `schema`). Known stays
+known, so neither set can be wrong, and both are bounded, so that memory does not grow with the
+crawl.
 
 Only this class writes. The run holds the crawl's lock and the owner the shard's, so that a worker
 that outlived its parent keeps others out for as long as it can write.
