@@ -64,7 +64,7 @@ BOUNDED = (
         "remember recent URLs without end",
         "P5",
         "crawler/store/sqlite/shard.py",
-        "        self._recent, self._labels = set(), set()\n\n    def _hand_over",
+        "        self._recent, self._labels, self._inherited = set(), set(), 0\n\n    def _hand_over",
         "\n    def _hand_over",
         (("crawler/store/test_known.py::test_known_urls_leave_memory_when_they_are_in_the_index"),),
     ),
