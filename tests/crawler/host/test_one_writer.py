@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import mannerly
+from mannerly.crawler.host import host
 from mannerly.crawler.host.budget import Budget
 from mannerly.crawler.host.host import Host, HostCounts
 
@@ -47,3 +49,12 @@ def test_a_field_has_one_writer(made: type) -> None:
     assert not several
     # Counts and the budget change by their own methods; the lease is of the module of turns.
     assert made is Host or set(writers) <= {"lease"} | set(Host.__slots__)
+
+
+def test_the_writer_of_each_field_is_named() -> None:
+    """The list in the docstring of the module has all fields of a host."""
+    doc = host.__doc__ or ""
+
+    unnamed = [field for field in Host.__slots__ if not re.search(rf"\b{field}\b", doc)]
+
+    assert unnamed == []

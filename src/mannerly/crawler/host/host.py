@@ -18,9 +18,9 @@ the others.
 Each field has one writer; any module may read it:
 
     its queue                            `queue`
-    place, reason                        `frontier.places`: the states of a host in the scheduler
+    place, reason, connections           `frontier.places`: the states of a host in the scheduler
     due                                  `frontier.heap`
-    awaits_robots, has_gap               `frontier.core`
+    awaits_robots, has_gap, on_wire      `frontier.core`
     budget, is_paused, silence           `hosts`
     under_way, pages, sitemaps           here: `begin`, `end`
     counts                               here: `own_counts`; its fields by its methods
