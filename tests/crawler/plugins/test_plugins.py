@@ -277,3 +277,30 @@ def test_what_a_browser_has_asked_for_is_not_asked_for_again() -> None:
 
     assert isinstance(found, Harvest)
     assert [each.url for each in found.requests] == [URL + "b.png"]
+
+
+def test_what_a_style_of_a_browser_needs_is_asked_for_with_its_page() -> None:
+    """The style itself was fetched: it is not asked for again, by no later page either."""
+    plugin, style = Requisites(), URL + "s.css"
+    entry = Entry(-1, style, "a.example", 1, 0, URL, 0, Kind.REQUISITE)
+    css = Fetched(
+        Request(style, "a.example", 1.0), 200, {"content-type": "text/css"}, b"a{b:url(f.woff2)}"
+    )
+    plugin.after_answer(entry, css, Settled(), Now(1.0, 1.0))
+    found = []
+    for number, asked in enumerate([(style,), ()], 1):
+        page = Entry(number, URL, "a.example", 0, 0, None, 0)
+        body = b"<link rel=stylesheet href=s.css>"
+        answer = Fetched(
+            Request(URL, "a.example", 1.0),
+            200,
+            {"content-type": "text/html"},
+            body,
+            rendering=Rendering(b"", requests=asked),
+        )
+        bare = Harvest(page_record(page, answer, 1.0), [], {})
+        harvest = plugin.after_reading(page, answer, bare)
+        assert isinstance(harvest, Harvest)
+        found.append([each.url for each in harvest.requests])
+
+    assert found == [[URL + "f.woff2"], []]

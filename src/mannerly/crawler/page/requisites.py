@@ -115,6 +115,16 @@ def harvest_requisite(entry: Entry, answer: Fetched, rules: LinkRules, wall: flo
     return Harvest(record, [], passed_over, requests=[requisite(url, entry) for url in needed.urls])
 
 
+def read_file(body: bytes, content_type: str | None, url: str) -> Needed:
+    """Return what `needed_by_file` does; no file can do harm."""
+    try:
+        return needed_by_file(body, content_type, url)
+    except MemoryError:  # says nothing about the file
+        raise
+    except Exception:  # noqa: BLE001 - an error of a parser costs this file only
+        return Needed([])
+
+
 def needed_by_file(body: bytes, content_type: str | None, url: str) -> Needed:
     """Return what a stylesheet or a manifest needs; other files need nothing."""
     media = media_type(content_type)
