@@ -188,3 +188,19 @@ def test_text_in_shadow_roots_is_read(tmp_path: Path) -> None:
 
     assert sorted(pages) == ["/", "/in"]
     assert "<b>slotted</b>" in pages["/"].html
+
+
+def test_answers_that_are_alike_are_no_challenge(tmp_path: Path) -> None:
+    """Shells and empty lists have the same bytes for every URL; each is asked for once."""
+    text = "fetch('/api' + location.pathname).then(r => r.json()).then(show)"
+    links = [[f"/{name}", name] for name in "abcdefgh"]
+    site = Site(
+        {f"/{name}": _script(text) for name in "abcdefgh"}
+        | {f"/api/{name}": data([]) for name in "abcdefgh"}
+        | {"/": _script(text), "/api/": data(links)}
+    )
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path)
+
+    assert len(pages) == 9
+    assert max(site.count(f"/api/{name}") for name in "abcdefgh") == 1

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from .page_scripts import FORGET, IN_PAGE, INSPECT, OBSERVE, READ, WORLD
-from .values import CUT, HUNG, NO_SELECTOR, TIMEOUT, Rendered, SubRequest
+from .values import CUT, HUNG, NO_SELECTOR, OTHER_PROCESS, TIMEOUT, Rendered, SubRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +98,7 @@ class Tab:
         self._urls: list[str] = []
         self._refused = 0
         self._asked_lately = 0
+        self._lacks = False  # something that another process of the crawl would have to fetch
         self._error: str | None = None
         self._left_for: str | None = None
         self._is_document_given = False
@@ -326,7 +327,7 @@ class Tab:
             round(self._busy_s, 3),
             tuple(self._urls),
             self._refused,
-            self._error,
+            self._error or (OTHER_PROCESS if self._lacks else None),
             self._left_for,
             self._picture,
         )
@@ -416,6 +417,8 @@ class Tab:
         if paused is None:
             return
         session, name = paused
+        if answer.reason == OTHER_PROCESS:
+            self._lacks = True
         if answer.status is None:
             self._fail(session, name, "Failed")
         else:

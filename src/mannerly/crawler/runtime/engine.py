@@ -29,6 +29,7 @@ from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.host.inflight import Stage, flight_of
 from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import STARVED, Fetched, LocalError, Now
+from mannerly.crawler.render.values import OTHER_PROCESS
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store.base import StoreError, StoreFull
@@ -419,7 +420,7 @@ class Engine:
         for request in asked:
             shard = by_number.get(browsers.owner_of(request))
             if shard is None:
-                browsers.refuse(request, "other_process")
+                browsers.refuse(request, OTHER_PROCESS)
             else:
                 shard.subrequests.ask(request, now)
         for request in forgotten:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mannerly.crawler.fetch.base import HEADERS_SUFFICE
 from mannerly.crawler.host.inflight import Stage
 from mannerly.crawler.host.records import WORTH_KEEPING_S
+from mannerly.crawler.kinds import KINDS
 from mannerly.crawler.model import Entry, LocalError, is_failed
 from mannerly.crawler.web.caches import CacheState, cache_state
 from mannerly.politeness import Response
@@ -43,6 +45,7 @@ class Reporting:
         self._pending = pending
         self._refusals: dict[int, int] = {}  # by seq, with `refusal_retries` only
         self._failure_limit = settings.host_failure_limit
+        self._renders = bool(settings.render)
         self._knows_caches = settings.warm  # an answer of a cache says nothing about the site
 
     def report(
@@ -60,6 +63,10 @@ class Reporting:
             self._addresses.cancel(permit, now=mono, was_sent=was_sent)
             return NEUTRAL, None
         latency_s = answer.latency_s or answer.total_s
+        # Shells of one application are the same for all URLs, and so are answers such as an empty
+        # list: that is no challenge.
+        is_alike = self._renders or KINDS[item.kind].is_requisite
+        has_body = not is_alike or answer.status is None or answer.status >= HEADERS_SUFFICE
         response = Response(  # by position: keywords take half as long again
             answer.status,
             latency_s,
@@ -69,7 +76,7 @@ class Reporting:
             wall,
             self._knows_caches and cache_state(answer.headers) is CacheState.HIT,
             item.url,
-            answer.digest,
+            answer.digest if has_body else None,
         )
         outcome = politeness.report(permit, response, now=mono)
         self._pending.count_answer(wall, is_refusal=outcome is THROTTLE)
