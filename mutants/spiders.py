@@ -11,6 +11,7 @@ _SESSIONS = "crawler/plugins/sessions.py"
 _QUEUE, _DURABLE = "adapters/spider_queue.py", "adapters/scrapy_durable.py"
 _OF_DURABLE = "adapters/test_scrapy_durable.py"
 _LOGINS = "cli/test_sessions.py::test_logins_survive_kills"
+_HANDLE, _OF_EXTRACT = "exports/handle.py", "cli/test_extract.py"
 _AGAIN = "cli/test_failed_handlers.py::test_handlers_run_again_when_they_are_mended"
 _KILLED = f"{_OF_DURABLE}::test_every_item_is_there_once_after_five_kills"
 
@@ -103,6 +104,51 @@ SPIDERS = (
         "      AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.seq = pages.seq)\n",
         "items.error IS NOT NULL)\n",
         (_AGAIN,),
+    ),
+    Mutant(
+        "give kept pages to handlers without their data",
+        "P1",
+        _HANDLE,
+        "*page[2:])",
+        "*page[2:4], None)",
+        (f"{_OF_EXTRACT}::test_the_same_handlers_make_the_same_items",),
+    ),
+    Mutant(
+        "count a damaged answer as handled",
+        "P7",
+        _HANDLE,
+        "        return HandledPage(url, [], is_damaged=True)\n",
+        "        return HandledPage(url, [])\n",
+        (f"{_OF_EXTRACT}::test_a_damaged_answer_costs_its_page_alone",),
+    ),
+    Mutant(
+        "show a handler the error of the one before",
+        "P7",
+        _HANDLE,
+        "record._replace(error=None) if is_ours else record",
+        "record",
+        (f"{_OF_EXTRACT}::test_a_damaged_answer_costs_its_page_alone",),
+    ),
+    Mutant(
+        "extract, and end well although handlers have failed",
+        "P7",
+        "cli/extract.py",
+        "    if not is_complete or tally.failed or ",
+        "    if not is_complete or ",
+        (f"{_OF_EXTRACT}::test_failures_cost_their_page_alone",),
+    ),
+    Mutant(
+        "find the place of another page's answer",
+        "P1",
+        "crawler/store/sqlite/reader.py",
+        "            seqs = [row[_POSITION + 1] for row in rows]\n",
+        "            seqs = [row[_POSITION] for row in rows]\n",
+        (
+            (
+                "crawler/store/test_store_sqlite.py::TestSqliteStore::"
+                "test_a_page_is_found_by_its_url_with_its_seq"
+            ),
+        ),
     ),
     Mutant(
         "lose what Scrapy had taken from the queue",

@@ -231,3 +231,31 @@ def test_answers_of_a_crawl_in_a_server(crawled: Path, tmp_path: Path) -> None:
     assert lines(target) == [{"title": "Page 1"}]
     assert (blind.returncode, blind.stdout) == (1, "")
     assert "1 record of pages are missing" in blind.stderr
+
+
+def test_a_damaged_answer_costs_its_page_alone(crawled: Path, tmp_path: Path) -> None:
+    """It is counted and said; an error of a handler that ran in the crawl is no error of a page."""
+    place, target = tmp_path / "crawl", tmp_path / "items.jsonl"
+    (tmp_path / "broken.py").write_text("def titles(page):\n    raise ValueError('no')\n")
+    (tmp_path / "mended.py").write_text("def titles(page):\n    return {'error': page.error}\n")
+    with serving(answer) as origin:
+        list(
+            mannerly.crawl(
+                [f"{origin}/{number}" for number in range(3)],
+                data_dir=place,
+                keep_bodies=True,
+                extract=f"{tmp_path}/broken.py:titles",
+                start_rate=50,
+            )
+        )
+    with mannerly.open(place) as crawl, crawl.view() as view:
+        kept = [at for reader in view.readers for _, _, at in reader.kept_pages() if at]
+    with (place / kept[1].segment).open("r+b") as segment:
+        segment.seek(kept[1].offset + kept[1].length // 2)
+        segment.write(b"damaged")
+
+    done = invoke("extract", place, f"{tmp_path}/mended.py:titles", "-o", target)
+
+    assert done.exit_code == 1
+    assert "the kept answers of 1 page cannot be read" in done.stderr
+    assert lines(target) == [{"error": None}] * 2

@@ -39,7 +39,7 @@ class KeptContract(Opening):
         place = ArchivePlace("shard-0-1.warc.gz", 300, 40)
         store.commit(
             Batch(
-                pages=[(one, page(one)), (two, page(two))],
+                pages=[(two, page(two)), (one, page(one))],  # not in the order of arrival
                 kept={two.seq: place},
                 segments={place.segment: 340},
             )
