@@ -57,8 +57,11 @@ class _Files(SimpleHTTPRequestHandler):
         with suppress(OSError):  # the client has gone
             super().handle()
 
-    def log_message(self, *_: object) -> None:
+    def log_request(self, *_: object) -> None:
         self.asked.append(self.path)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
 
 
 @contextmanager
