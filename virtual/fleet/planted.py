@@ -427,7 +427,7 @@ PLANTED = (
             (SegmentWriter, "committed", _write_when_committed),
         ),
         kinds=(Fault.SLOW, Fault.KILL, Fault.JOIN),
-        plan=replace(SMALL, members=6, faults=24, slow_s=(0.5, 5.0)),
+        plan=replace(SMALL, members=6, faults=24, slow_s=(2.0, 5.0)),
         seed=3,
     ),
     Planted(
