@@ -46,7 +46,8 @@ wall_steps = st.dictionaries(st.integers(0, 40), st.sampled_from([-HOUR_S, HOUR_
 def starts(strategy: str, history: list[Response], steps: dict[int, float]) -> list[float]:
     """Send one request after the other; the wall clock jumps before those that `steps` names."""
     clock = FakeClock()
-    politeness = ThreadedPoliteness(Settings(strategy=strategy, seed=1), clock=clock)
+    settings = Settings(strategy=strategy, seed=1, give_up_after_s=1e9)
+    politeness = ThreadedPoliteness(settings, clock=clock)
     sent = []
     for number, response in enumerate(history):
         clock.step_wall(steps.get(number, 0.0))
@@ -86,8 +87,9 @@ def test_suspended_time_saves_up_no_burst(
     strategy: str, history: list[Response], asleep_s: float
 ) -> None:
     """After hours of sleep one request starts at once, and the next after the whole delay."""
-    core = Politeness(Settings(strategy=strategy, seed=1))
-    now = after(core, history) + asleep_s
+    core = Politeness(Settings(strategy=strategy, seed=1, give_up_after_s=1e9))
+    ended_at = after(core, history)
+    now = max(ended_at + asleep_s, core.ready_at(HOST, now=ended_at))  # a pause may be longer
     before = core.host(HOST)
     assert before is not None
 
@@ -104,7 +106,7 @@ def test_requests_in_flight_during_the_sleep_earn_no_burst(
     strategy: str, history: list[Response], in_flight: int
 ) -> None:
     """Time-outs that come in together on waking do not let a row of requests go at once."""
-    core = Politeness(Settings(strategy=strategy, seed=1))
+    core = Politeness(Settings(strategy=strategy, seed=1, give_up_after_s=1e9))
     now = after(core, history)
     permits = []
     for _ in range(in_flight):

@@ -27,13 +27,13 @@ def found(server: str, *, seconds: float = 900.0, **options: object) -> list[Kno
     [
         ("bucket:1:5", LimitKind.BUCKET, 1.0, 1.0),
         ("fixed:20:60", LimitKind.FIXED, 20.0, 60.0),
-        ("sliding:100:60", LimitKind.SLIDING, 100.0, 60.0),
+        ("sliding:300:60", LimitKind.SLIDING, 300.0, 60.0),
         ("ban:2:4:30", LimitKind.BAN, 2.0, 1.0),
     ],
 )
 def test_limit_of_the_rate(server: str, kind: LimitKind, requests: float, seconds: float) -> None:
     """With its parameters, and sure enough to be used."""
-    (known,) = found(server, seconds=1800.0)
+    (known,) = found(server, seconds=600.0)
 
     assert (known.kind, known.seconds) == (kind, seconds)
     assert known.requests == pytest.approx(requests, rel=0.06)
@@ -73,4 +73,4 @@ def test_other_strategies_recognise_nothing(strategy: str) -> None:
 
 def test_one_refusal_tells_no_kind() -> None:
     """A limit that was met once may be of any kind."""
-    assert found("bucket:3:6", seconds=40.0) == []
+    assert found("bucket:3:6", seconds=20.0) == []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # For these statuses, Retry-After is searched for in any spelling; otherwise in the usual ones only.
 _MAY_CARRY_RETRY_AFTER = frozenset({403, 429, 503})
 # A 403 within this time after a success may be a refusal (docs/adr/0005): see `doubts`.
+BELIEVED = 3  # refusals in a row after whose Retry-After a request went
 SUCCESS_IS_RECENT_S = 60.0
 
 
@@ -246,7 +247,9 @@ class HostAnswers(HostGate):
 
     def _apply_effect(self, effect: Effect, retry_s: float | None, now: Instant) -> None:
         """Turn the effect of a sample into a pause and an event."""
-        if effect.block_s and retry_s is None:
+        # A Retry-After that did not help twice is too short: from then on the longer wait holds.
+        streak = self.health.throttle_streak if self.health is not None else 0
+        if effect.block_s and (retry_s is None or streak > BELIEVED):
             self.own_requested().block(now + effect.block_s, Reason.BACKOFF)
         if effect.change is None:
             return
@@ -255,7 +258,6 @@ class HostAnswers(HostGate):
         self._reschedule()
         emit, delay_s = self._shared.emit, self._gap_s
         if effect.change is PaceChange.SLOWED:
-            streak = self.health.throttle_streak if self.health is not None else 0
             if delay_s > before_s:
                 emit(events.Slowed(self.key, now, delay_s, streak))
         elif effect.change is PaceChange.SPED_UP:

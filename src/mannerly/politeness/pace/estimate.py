@@ -61,7 +61,9 @@ PROVE_WITHIN_S = 15.0  # the gain is chosen so that a proof takes about this lon
 PROVE_MARGIN = 3.0
 ALLOWANCE = 8.0
 ALLOWANCE_MAX = 2000.0
-BLAMED = 8  # times that lowering the rate may fail to end the failures
+# What a host that bans lets through at once, in seconds of its limit: at most, and probably.
+BURST_MOST_S, BURST_S = 2.0, 1.0
+BLAMED = 4  # times that lowering the rate may fail to end the failures
 EXACT = 20  # accepted requests that make an average exact enough: ±1 is 5 %
 CLOSE = 1.05  # a refused rate below this factor of the limit ends the search
 EARLY = 1.5  # requests: a probe that was refused with less excess met the limit, and no burst
@@ -99,6 +101,8 @@ class LimitEstimate:
         "since",
         "unblamed",
         "usual_failures",
+        "was_probe",
+        "with_burst",
         "without_pause",
     )
 
@@ -116,6 +120,7 @@ class LimitEstimate:
         self.most_refused = 0.0  # the highest rate that was refused
         self.kind: KnownLimit | None = None  # as far as it is recognised
         self.refusals: list[Refusal] = []  # the latest, of the present limit
+        self.was_probe = False  # the latest refusal ended a probe
         self.is_proven = False
         self.is_searching = False  # the limit lies between `limit` and `refused`
         self.hold_s = HOLD_S  # how long to cruise before the next probe
@@ -128,7 +133,8 @@ class LimitEstimate:
         self.is_failing = False  # the host refuses by failures
         self.blamed = 0  # times in a row that failures while cruising were taken for refusals
         self.unblamed = 0.0  # the limit before the first of these
-        self.without_pause = 0.0  # the limit by the climb, if the first pause was a penalty
+        # The limit by the climb, if the first pause was a penalty: at least, and probably.
+        self.without_pause = self.with_burst = 0.0
 
     # ------------------------------------------------------------------ probes
 
@@ -158,7 +164,7 @@ class LimitEstimate:
     def accept(self, probe: Probe) -> bool:
         """Make the probe's rate the limit; return whether to start another probe at once."""
         overspent = probe.excess >= self.allowance + PROVE_MARGIN
-        if self.cycle_s and self.is_searching and overspent and not self.is_penalty:
+        if self.cycle_s and overspent and not self.is_penalty:
             self.is_penalty = True  # more than a whole quota without a refusal: not a quota
             self.allowance = ALLOWANCE
         self.known, self.limit = self.limit, probe.rate
@@ -167,7 +173,7 @@ class LimitEstimate:
         self.is_proven = self.is_penalty or not self.cycle_s
         if self.is_penalty:
             self.hold_s = max(self.hold_s, 2.0 * self.pause_s)
-            return self.pause_s < LONG_BAN_S
+            return GAIN_PENALTY * self.limit < self.with_burst or self.pause_s < LONG_BAN_S
         self.is_searching = False
         return False
 
@@ -183,6 +189,7 @@ class LimitEstimate:
         """Add a refusal to the evidence; return the limit if its kind is known now."""
         if self.is_outage(episode):
             return None
+        before = self.kind
         self.most_refused = max(self.most_refused, episode.rate)
         self.refusals = [
             *self.refusals[1 - REMEMBERED :],
@@ -196,6 +203,9 @@ class LimitEstimate:
             self.kind = recognise(self.limit, self.refusals, accepted)
         known = self.kind
         if known is None or known.sure < SURE:
+            # Old marks are forgotten: a ban is known until a rate below its own is refused.
+            if before is not None and before.kind is LimitKind.BAN and episode.probe is not None:
+                self.kind = before
             return None
         self.is_failing |= episode.by_failures
         self._adopt(known)
@@ -258,9 +268,8 @@ class LimitEstimate:
 
     def identify(self, episode: Episode, cycle: Cycle, accepted: AcceptedCounter) -> None:
         """Estimate the limit from the climb, after the first refusal."""
-        self.without_pause = accepted.beyond(
-            ALLOWANCE, accepted.born_at, episode.since, episode.count
-        )
+        self.without_pause = accepted.best_average(episode.since + BURST_MOST_S).rate
+        self.with_burst = accepted.best_average(episode.since + BURST_S).rate
         average = accepted.best_average(cycle.ended_at)
         self.is_searching = True
         if cycle.is_long:
@@ -327,8 +336,9 @@ class LimitEstimate:
         if not self.cycle_s:
             burst = ALLOWANCE
             known = self.kind
+            is_bucket = known is not None and known.kind is LimitKind.BUCKET
             # Failures are noticed late, after more than the burst.
-            if known is not None and known.kind is LimitKind.BUCKET and not self.is_failing:
+            if known is not None and is_bucket and known.sure >= SURE and not self.is_failing:
                 burst = min(burst, known.burst)
             sure = max(sure, accepted.beyond(burst, probe.since, cycle.trial_at, accepted.count))
         elif 0.8 * self.cycle_s <= cycle.ended_at - probe.since:

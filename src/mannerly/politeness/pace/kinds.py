@@ -153,9 +153,23 @@ def recognise_long(
     if is_ban:
         is_doubtful = ban is None or ban.sure < SURE / 2
         return window if len(refusals) >= FEW and window is not None and is_doubtful else ban
-    if ban is not None and (ban.burst > MOST_BURST or ban.rate < LEAST_SHARE * rates[1]):
+    if ban is not None and (
+        ban.burst > MOST_BURST
+        or ban.rate < LEAST_SHARE * rates[1]
+        or _is_one_quota(refusals, accepted)
+    ):
         ban = None
     return ban or window
+
+
+def _is_one_quota(refusals: Sequence[Refusal], accepted: AcceptedCounter) -> bool:
+    """Return whether as much was accepted before the first refusal as before the second.
+
+    A ban has no reason for that, and two refusals alone fit every ban.
+    """
+    _, begins_with = accepted.begins()
+    first, second = (accepted.at(refusal.at) for refusal in refusals[:2])
+    return not begins_with and abs(second - 2.0 * first) <= MISFIT
 
 
 def drain_s(known: KnownLimit, age_s: float, rate: float, accepted: AcceptedCounter) -> float:
@@ -230,12 +244,15 @@ def _bucket(
 def _sliding(
     window_s: float, refusals: Sequence[Refusal], accepted: AcceptedCounter
 ) -> tuple[float, KnownLimit] | None:
-    begin, _ = accepted.begins()
-    seen = [refusal for refusal in refusals if refusal.at - window_s >= begin]
+    begin, begins_with = accepted.begins()
+    # Before the first request every window was empty.
+    seen = [each for each in refusals if each.at - window_s >= begin or not begins_with]
     if len(seen) < FEW:
         return None
     left = [accepted.at(refusal.at - window_s) for refusal in seen]
     counts = [accepted.at(refusal.at) - gone for refusal, gone in zip(seen, left, strict=True)]
+    if min(counts) < 1.0:  # empty: it would not have refused
+        return None
     misfits = sum(
         accepted.at(refusal.low - window_s) - gone > 2.0
         for refusal, gone in zip(seen, left, strict=True)

@@ -2,8 +2,8 @@
 
         refused                         first accepted trial: measure
  CLIMB ─────────► RECOVER ─────────────────────────► CRUISE ◄─────────────────┐
-   │ ×1.3 per      ▲  one trial at a time; first      │ ρ·limit               │ refused: the limit
-   │ 10 OK, 4 s    │  wait by the estimate, then the  │ after `hold_s`        │ stays, hold doubles
+   │ +0.25/s each  ▲  one trial at a time; first      │ ρ·limit               │ refused: the limit
+   │ second        │  wait by the estimate, then the  │ after `hold_s`        │ stays, hold doubles
    └─► CRUISE      │  pause doubles with each trial   ▼                       │
      at a ceiling  └────────── refused ─────────── PROBE p > limit ───────────┘
                                                       faster and faster
@@ -46,9 +46,13 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..stats import HostStats
 
-GROWTH = 1.3  # reaches 30/s from 2/s in 46 s; the goal was 60 s
-STEP_OK = 10
-STEP_S = 4.0
+# The climb: a line, from where that is steeper (3.6/s) an exponential. A line spends most of its
+# requests near its end, and they are the measurement: so it is quicker than an exponential from the
+# start, and more exact (docs/adr/0004). 200 pages in 38 s; from 2/s to 30/s in 37 s.
+RISE = 0.25  # requests/s more each second
+RISE_SHARE = 0.07  # of the rate more each second
+RISE_OK, RISE_S = 3, 2.0  # the shortest step
+STEP_OK, STEP_S = 10, 4.0  # of a probe
 USED = 0.7  # share of a rate that must have been used before it is raised
 PROBE_GROWTH = 0.08  # of the first step of a probe; of the second twice as much, and so on
 ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
@@ -56,11 +60,10 @@ LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the w
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
 WEAK_RAISING = 1.9  # failures in 20 that are a refusal while the rate is being raised
 WEAK_FAILING = 1.35  # on a host that refuses by failures: two in 20
-SUDDEN_AFTER = 25  # successes without a failure: so many are rare on a host that fails at random
+SUDDEN_AFTER = 12  # successes without a failure: so many are rare on a host that fails at random
 USUAL_FAILING = 0.016  # four in 200 while cruising on such a host: the limit is a little lower
 WEAK_USUAL = 80.0  # more of them, times the share of failures that is usual for the host
 USUAL_WEIGHT = 0.005  # of one request in that share
-KEEP_QUEUEING = 0.96  # share of the rate accepted while a queue formed
 REPLAY_REST_S = 5.0
 LOOK_EVERY = 8  # samples between two latency checks: a median costs a microsecond
 
@@ -116,7 +119,7 @@ class LearnedStrategy:
         self._step_ok = 0
         self._weak_in_a_row = 0
         self._weak_recent = 0.0
-        self._failures = 0  # in all
+        self._failures = 0  # that neither requests in flight nor a pause explain
 
     @property
     def phase(self) -> str:
@@ -186,20 +189,25 @@ class LearnedStrategy:
         if sample.sent_at < self._step_since:
             return None
         self._step_ok += 1
-        if self._step_ok < STEP_OK:
+        if self._step_ok < RISE_OK:
             return None
         now = sample.done_at
         elapsed_s = now - self._step_since
-        if elapsed_s < STEP_S:
+        if elapsed_s < RISE_S:
             return None
         flowed = self._step_ok / elapsed_s
         self._step_since, self._step_ok = now, 0
         if flowed >= USED * self.rate and self.rate < self._ceiling:
-            self._set_rate(self.rate * GROWTH)
+            self._set_rate(self.rate + max(RISE, RISE_SHARE * self.rate) * elapsed_s)
             accepted.mark(now)
             return Effect(change=PaceChange.SPED_UP)
-        if self.rate >= self._ceiling or sample.in_flight >= self.concurrency:
-            self._set_limit(self.rate / self._settings.cruise, now, accepted)
+        # Requests that hang fill the places in flight, too: wait whether they fail.
+        is_full = sample.in_flight >= self.concurrency and self._weak_recent < 0.5
+        at_ceiling = self.rate >= self._ceiling
+        if at_ceiling or is_full:
+            # A rate that is not the limit leaves room, so that a free place is taken at once.
+            share = self._settings.cruise if at_ceiling else USED
+            self._set_limit(self.rate / share, now, accepted)
             self._enter_cruise(now)
         return None
 
@@ -308,6 +316,8 @@ class LearnedStrategy:
 
     def _on_refusal(self, sample: Sample, accepted: AcceptedCounter) -> Effect | None:
         if sample.sent_at <= self._decided_at:
+            if isinstance(self._attempt, Episode):
+                self._attempt.cost += 1
             return None
         now = sample.done_at
         self._decided_at = now
@@ -375,10 +385,10 @@ class LearnedStrategy:
         if is_first or estimate is None:
             estimate = self._estimate = LimitEstimate(0.0, accepted.born_at, 0)
         cycle = self._measure(episode, estimate, sample.sent_at, accepted)
-        is_replay = episode.probe is None and now < estimate.grace_until
-        # Failures at a lower rate, too, are no limit.
-        is_sudden = self._failures <= episode.cost and episode.count >= SUDDEN_AFTER
-        estimate.is_failing |= is_first and episode.by_failures and is_sudden
+        # What a refused probe has sent too much still counts at the host for a while.
+        is_echo = estimate.was_probe and cycle.accepts < EXACT
+        is_replay = episode.probe is None and (now < estimate.grace_until or is_echo)
+        estimate.is_failing |= is_first and self._is_sudden(episode)
         if is_first:
             estimate.identify(episode, cycle, accepted)
         elif is_replay:
@@ -387,6 +397,7 @@ class LearnedStrategy:
             estimate.revise(episode, cycle, accepted, self._settings.probe_budget)
         accepted.is_climbing = False
         accepted.mark(now)
+        estimate.was_probe = episode.probe is not None
         known = estimate.learn_kind(episode, sample.sent_at, accepted)
         is_replay = is_replay and known is None
         self._enter_cruise(now)
@@ -401,6 +412,11 @@ class LearnedStrategy:
         rest_s = estimate.rest_s(now, self._settings.cruise, accepted)
         return Effect(block_s=rest_s, change=PaceChange.RECOVERED)
 
+    def _is_sudden(self, episode: Episode) -> bool:
+        """Return whether the first failures ended the climb: at a lower rate they are no limit."""
+        were_none_before = self._failures <= episode.cost and episode.count >= SUDDEN_AFTER
+        return episode.by_failures and were_none_before
+
     def _measure(
         self,
         episode: Episode,
@@ -413,6 +429,8 @@ class LearnedStrategy:
         # guess, the middle is the best estimate.
         is_guess = (episode.refusals > 1 or estimate.pause_s > 4.0) and episode.told_s is None
         ended_at = 0.5 * (trial_at + episode.last_at) if is_guess else trial_at
+        # A pause that no trial and no answer has shown may have been over at once.
+        is_shown = is_guess or episode.told_s is not None
         return Cycle(
             accepts=accepted.count - estimate.count,
             span_s=max(1e-6, ended_at - estimate.since),
@@ -422,7 +440,7 @@ class LearnedStrategy:
             since=estimate.since,
             trial_at=trial_at,
             ended_at=ended_at,
-            is_long=pause_s > LONG_S and pause_s * episode.rate > LONG_REQUESTS,
+            is_long=is_shown and pause_s > LONG_S and pause_s * episode.rate > LONG_REQUESTS,
         )
 
     # ------------------------------------------------------------------ weaker evidence
@@ -432,30 +450,37 @@ class LearnedStrategy:
         now = sample.done_at
         if self._phase is RECOVER:
             if sample.sent_at <= self._decided_at:
+                episode = self._attempt
+                assert isinstance(episode, Episode)
+                episode.cost += 1
                 return None
             self._decided_at = now
             return self._refused_again(sample)
         self._weak_in_a_row += 1
         self._weak_recent += 1.0
-        self._failures += 1
         estimate = self._estimate
-        if self._phase is CRUISE and estimate is not None:
+        # A ceiling that was reached in the burst of a bucket is not proved yet.
+        is_raised = self._phase is not CRUISE or (
+            accepted.is_climbing and estimate is not None and not estimate.is_proven
+        )
+        if not is_raised and estimate is not None:
             estimate.usual_failures += USUAL_WEIGHT
         if sample.sent_at <= self._decided_at:
             return None
         if self._is_concurrency_at_fault(sample):
             self._decided_at = now
             return Effect(block_s=PAUSE_S, change=PaceChange.SLOWED)
+        self._failures += 1
         usual = 0.0 if estimate is None else estimate.usual_failures
         most = WEAK_RAISING + WEAK_USUAL * usual
         is_failing = estimate is not None and estimate.is_failing
         if is_failing:
             most = WEAK_FAILING if usual < USUAL_FAILING else 0.0
-        if (is_failing or self._phase is not CRUISE) and self._weak_recent >= most:
+        if (is_failing or is_raised) and self._weak_recent >= most:
             self._decided_at = now
             failures = round(self._weak_recent)
             self._weak_in_a_row, self._weak_recent = 0, 0.0
-            if estimate and self._phase is CRUISE and not estimate.blame_failures():
+            if estimate and not is_raised and not estimate.blame_failures():
                 self._enter_cruise(now)
                 return Effect(change=PaceChange.SPED_UP)
             return self._begin_episode(sample, accepted, failures)
@@ -477,9 +502,11 @@ class LearnedStrategy:
             return None
         was_probe = self._phase is PROBE
         refused = self.rate
-        estimate = self._cut(
-            min(KEEP_QUEUEING * accepted.delivery(now), 0.97 * refused), now, accepted
-        )
+        limit = min(accepted.delivery(now), 0.97 * refused)
+        is_echo = stats.samples - acted_at < 2 * MEDIAN_OF  # of a queue that has not drained yet
+        if (was_probe or is_echo) and estimate is not None and estimate.is_proven:
+            limit = max(limit, estimate.limit)
+        estimate = self._cut(limit, now, accepted)
         estimate.drained_at = stats.samples
         estimate.refused = refused
         if estimate.kind is None or estimate.kind.kind is LimitKind.QUEUE:
@@ -506,6 +533,9 @@ class LearnedStrategy:
         self._accepted = accepted
         if self._estimate is not None and self._estimate.is_failing:
             return  # its failures are refusals, and the limit was measured by them
+        episode = self._attempt
+        if accepted.is_climbing and isinstance(episode, Episode) and self._is_sudden(episode):
+            return  # so are these, probably: the next success measures the limit
         refused = self._estimate.limit if self._estimate is not None else self.rate
         estimate = self._cut(max(0.5 * refused, 1.0 / self._settings.max_delay_s), now, accepted)
         estimate.refused = refused
