@@ -156,7 +156,7 @@ SPIDERS = (
         _QUEUE,
         "(WAITING, TAKEN))",
         "(WAITING, MEMORY))",
-        (_KILLED,),
+        (f"{_KILLED}[lists-wanted0]",),
     ),
     Mutant(
         "send a form of Scrapy again after a kill",
@@ -172,7 +172,7 @@ SPIDERS = (
         _QUEUE,
         '        row = self._database.row("SELECT 1 FROM seen WHERE fingerprint = ?", (fingerprint,))\n',
         "        return False\n",
-        (_KILLED,),
+        (f"{_KILLED}[rules-wanted1]",),
     ),
     Mutant(
         "lose the cookies of Scrapy with the process",
@@ -191,11 +191,11 @@ SPIDERS = (
         (f"{_OF_DURABLE}::test_items_of_a_callback_that_was_cut_off_are_not_kept",),
     ),
     Mutant(
-        "let two processes have one queue of Scrapy",
+        "give a spider of Scrapy the queue of another",
         "P2",
         _QUEUE,
-        '                lock.execute("BEGIN IMMEDIATE")\n',
-        "                pass\n",
-        (f"{_OF_DURABLE}::test_one_process_at_a_time",),
+        "        elif row[0] != spider:\n",
+        "        elif False:\n",
+        (f"{_OF_DURABLE}::test_directory_of_another_spider_is_refused",),
     ),
 )
