@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .rendering import Browsers
 
 TICK_S = 0.25
+SUBREQUESTS = 16  # of rendered pages that may start in one turn when pages take all room
 RECEIVE = 2000  # links of other shards that each shard takes over per tick
 WORTH_SAYING_S = 1.0  # since the sockets were polled: every host has waited for as long
 STALLED_S = 0.01  # since the sockets were polled: poll again before anything is started
@@ -294,9 +295,14 @@ class Engine:
     def _start(self, now: Now) -> None:
         start, budget, has_room = self._wire.start, self._budget, self.shards.has_room
         for shard, room in self.shards.rooms(self._governor.total, now.mono):
+            is_full = room <= 0
+            if is_full and shard.subrequests:
+                room = (
+                    SUBREQUESTS  # the pages that take all room are in browsers, and wait for these
+                )
             if self._max_requests is not None:
                 room = min(room, self._requests_left(self._max_requests))
-            granted = budget.take(room) if room > 0 else 0
+            granted = budget.take(room) if room > 0 and not is_full else 0
             takes_pages = granted > 0
             if not takes_pages and room > 0 and (self._takes_requisites or shard.subrequests):
                 granted = room  # pages that were started wait for these
