@@ -115,6 +115,8 @@ MANNERLY_HOST="example.org:max_rate=1 example.org:breaker_open=30"
 host={"example.org": {"max_rate": 1, "breaker_open": 30}}
 ```
 
+`render = true` and `wait_for = ".price"` in such a table add the host to those options.
+
 A name is one host: `example.org` is not `www.example.org`, and there are no patterns. In a crawl
 that runs, `mannerly host set` changes the pace of a host.
 """

@@ -138,9 +138,9 @@ def test_requisites_are_counted_apart_from_pages() -> None:
     """With those that failed; what they need in turn and was not taken has its reason."""
     stats = fold(
         page(),
-        crawl_events.RequisiteSettled(SITEMAP, record(), {"requisites_capped": 1}),
-        crawl_events.RequisiteSettled(SITEMAP, record(404), {}),
-        crawl_events.RequisiteSettled(SITEMAP, record(None), {}),
+        crawl_events.RequisiteSettled(SITEMAP, 200, {"requisites_capped": 1}),
+        crawl_events.RequisiteSettled(SITEMAP, 404, {}),
+        crawl_events.RequisiteSettled(SITEMAP, None, {}),
     )
 
     assert (stats.fetched, stats.statuses, stats.robots) == (1, {200: 1}, 0)

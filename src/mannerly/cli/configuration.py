@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mannerly.crawler.options.option import ProjectUse, ValueKind, declaration
 from mannerly.crawler.options.table import GROUPS, OPTIONS, cores
-from mannerly.crawler.options.values import host_option, printable
+from mannerly.crawler.options.values import host_of, host_option, option_of, printable
 
 from .config import PROJECT_FILE, Configuration, effective, resolve, user_file
 from .terminal import fail, failing_clearly, json_escaped, note, print_json, safe_term
@@ -160,6 +160,13 @@ def _tables(values: dict[str, object]) -> dict[str, dict[str, object]]:
 
 def _origin(configuration: Configuration, name: str) -> str:
     given = configuration.given.get(name)
+    if given is None:  # of a list: from the hosts that join it
+        joining = (
+            each
+            for key, each in configuration.given.items()
+            if host_of(key) is not None and option_of(key).name == name
+        )
+        given = next(joining, None) if name in OPTIONS and OPTIONS[name].host_kind else None
     return given.where if given else "default"
 
 

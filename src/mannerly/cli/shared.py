@@ -62,6 +62,7 @@ def prepare_shared(
 
     `name` is that of the crawl if no option names it; by default it is made from the seeds.
     """
+    from mannerly.crawler.settings import check_shared
     from mannerly.crawler.store import failover_risk, read_records_from
 
     from . import notices
@@ -72,6 +73,8 @@ def prepare_shared(
     location = location_of(configuration, server, seeds, name)
     member = membership(configuration, location)
     check_outputs(configuration)
+    own = configuration.settings(base)
+    check_shared(own)
     said = [*notices.project_file(configuration), *notices.seeds_read(sources)]
     manifest = patiently(
         configuration,
@@ -81,7 +84,7 @@ def prepare_shared(
         settings = joined(configuration, manifest, location)
         said.append(f"Joining the crawl {location}")
     else:
-        settings = configuration.settings(base)
+        settings = own
         check_start(settings, seeds, location)
     settings = for_outputs(settings, configuration)
     if "processes" not in configuration.given:

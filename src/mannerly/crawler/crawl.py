@@ -65,7 +65,7 @@ from mannerly.crawler.runtime.coordinator import Membership
 from mannerly.crawler.runtime.delivery import PageQueue
 from mannerly.crawler.runtime.ending import Ending, Signals, StopSwitch
 from mannerly.crawler.runtime.run import Run, run
-from mannerly.crawler.settings import CrawlSettings, with_options
+from mannerly.crawler.settings import CrawlSettings, check_shared, with_options
 from mannerly.crawler.store import (
     SCHEMES,
     clear_home,
@@ -192,6 +192,7 @@ class Crawl(StoredCrawl):
         member: Membership | None = None
         if redis_url is not None:
             require_redis("redis_url")
+            check_shared(with_options(base, given))
             name = name or "crawl-" + host_key_of(canonical_seeds(texts[:1] or [""])[0])
             member = Membership(Path(data_dir or name).absolute())
             location = in_server(redis_url, name)

@@ -108,10 +108,13 @@ class ListSettled(NamedTuple):
 
 
 class RequisiteSettled(NamedTuple):
-    """A requisite has its record. `passed_over` counts what it needs in turn and did not get."""
+    """A requisite has its record, or a page in a browser its answer.
+
+    `passed_over` counts what it needs in turn and did not get.
+    """
 
     entry: Entry
-    record: PageRecord
+    status: int | None
     passed_over: Mapping[str, int]
 
 

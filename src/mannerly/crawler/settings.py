@@ -118,7 +118,7 @@ class CrawlSettings(CrawlFields):
                 raise SettingsError("insecure_hosts", host, allowed) from None
 
     def check_files(self) -> None:
-        """Raise SettingsError if a file or a secret that is named here cannot be used.
+        """Raise an error if a file, a secret or a browser that is named here cannot be used.
 
         The constructor does not check these, so that the settings of a stored crawl can be read
         after a file was removed. Secrets are not stored.
@@ -139,13 +139,13 @@ class CrawlSettings(CrawlFields):
             raise SettingsError("ca_file", self.ca_file, allowed) from None
 
     def _check_browser(self) -> None:
-        """Raise SettingsError if there is no browser that starts."""
+        """Raise OptionError if there is no browser that starts."""
         from .render.chromium import BrowserError, checked  # rarely needed
 
         try:
             checked(self.browser, no_sandbox=self.browser_no_sandbox)
         except BrowserError as error:
-            raise SettingsError("browser", self.browser or "none", str(error)) from None
+            raise OptionError(str(error)) from None
 
     def _check_secrets(self) -> None:
         for name, text in self._with_secrets():
@@ -246,16 +246,24 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
     crawl: dict[str, Any] = {}
     pace: dict[str, Any] = {}
     hosts = {host: dict(own) for host, own in base.hosts.items()}
+    joining: dict[str, list[str]] = {}  # what single hosts add to a list
     for key, each in given.items():
         option, host = option_of(key), host_of(key)
         if option.target is None:
             continue
         field = option.target.removeprefix(POLITENESS)
+        if host is not None and option.host_kind is not None:
+            entry = host if each.value is True else f"{host}={each.value}"
+            joining.setdefault(field, []).append(entry)
+            continue
         if host is not None:
             chosen = hosts.setdefault(host, {})
         else:
             chosen = crawl if field == option.target else pace
         chosen[field] = _converted(option, each)
+    for field, entries in joining.items():  # the last entry of a host wins: that of the option
+        stored, own = getattr(base, field), crawl.get(field, ())
+        crawl[field] = tuple(dict.fromkeys((*(() if own else stored), *entries, *own)))
     if _names_other_hosts(crawl.get("seeding"), base) and "scope" not in crawl:
         crawl["scope"] = ScopeMode.SITE
     try:
@@ -263,6 +271,8 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
         # The core needs the timeout, too.
         politeness = base.politeness.with_changes({"request_timeout_s": settings.timeout_s, **pace})
         settings = replace(settings, politeness=politeness)
+        if settings.render:
+            settings = _in_one_process(settings, given)
         settings.check_files()
     except SettingsError as error:
         raise OptionError(_placed(error, given)) from error
@@ -272,6 +282,32 @@ def with_options(base: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettin
         except SettingsError as error:
             raise OptionError(_placed(error, given, host)) from error
     return replace(settings, hosts=hosts)
+
+
+def _in_one_process(settings: CrawlSettings, given: Mapping[str, Given]) -> CrawlSettings:
+    """Return the settings of a crawl that renders pages, with one process.
+
+    A page's requests stay in the process that renders it, and the hosts of a crawl are shared out
+    among its processes: pages would be incomplete.
+
+    Raises:
+        OptionError: more processes were given.
+    """
+    processes = given.get("processes")
+    if settings.processes > 1 and processes is not None:
+        raise OptionError(
+            refusal(processes.where, processes.value, "1 with --render, or leave it out")
+        )
+    return replace(settings, processes=1)
+
+
+def check_shared(settings: CrawlSettings) -> None:
+    """Raise OptionError for settings with which no crawl in a server can be made."""
+    if settings.render:
+        raise OptionError(
+            "--render cannot be used with --redis-url: pages are rendered by one process, which "
+            "must have all hosts of the crawl; leave one of them out"
+        )
 
 
 def _converted(option: Option, given: Given) -> Any:

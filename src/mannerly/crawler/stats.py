@@ -256,7 +256,7 @@ class Stats:
     longest_failures: int = 0
     crashed: int = 0  # pages that ended the processes that read them: their links are missing
     robots: int = 0  # robots.txt and lists (sitemaps, public indexes) fetched
-    requisites: int = 0  # fetched because a page needs them to be shown
+    requisites: int = 0  # answered, which pages need to be shown or have asked for in a browser
     requisites_failed: int = 0  # of these: without an answer, or with a status of 400 or above
     rendered: int = 0  # pages that a browser has shown
     render_errors: Counter[str] = field(default_factory=Counter)  # of these, by error

@@ -167,10 +167,10 @@ class StatsFold:
         shells[event.host if is_named else OTHER_HOSTS] += 1
 
     def _requisite(self, event: crawl_events.RequisiteSettled) -> None:
-        record, stats = event.record, self.stats
+        status, stats = event.status, self.stats
         stats.requisites += 1
-        stats.requisites_failed += record.status is None or record.status >= 400
-        stats.other_statuses[record.status or 0] += 1
+        stats.requisites_failed += status is None or status >= 400
+        stats.other_statuses[status or 0] += 1
         self._passed_over(event.passed_over)
 
     def _passed_over(self, counts: Mapping[str, int]) -> None:

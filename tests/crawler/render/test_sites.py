@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.crawler.render.render_world import HTML, Site, data, page, rendered, serving
+from tests.crawler.render.render_world import CHROMIUM, HTML, Site, data, page, rendered, serving
+from tests.harness.commands import run
+from tests.harness.programs import program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,3 +208,38 @@ def test_answers_that_are_alike_are_no_challenge(tmp_path: Path) -> None:
 
     assert len(pages) == 9
     assert max(site.count(f"/api/{name}") for name in "abcdefgh") == 1
+
+
+def test_pages_in_browsers_leave_room_for_their_requests(tmp_path: Path) -> None:
+    """As many pages as --concurrency allows are shown at once, and each of them asks."""
+    text = "fetch('/api' + location.pathname).then(r => r.json()).then(t => document.title = t)"
+    names = "abcd"
+    links = "".join(f"<a href=/{name}>{name}</a>" for name in names)
+    site = Site(
+        {f"/{name}": _script(text) for name in names}
+        | {f"/api/{name}": data(f"page {name}") for name in names}
+        | {"/": page(links)}
+    )
+    with serving(site) as origin:
+        pages = rendered(origin, tmp_path, concurrency=2, duration=60.0)
+
+    assert [pages[f"/{name}"].title for name in names] == [f"page {name}" for name in names]
+
+
+def test_requests_of_pages_are_counted_and_archived(tmp_path: Path) -> None:
+    """As requisites; those that fail, too."""
+    text = "fetch('/api').then(r => r.json()).then(t => document.title = t); fetch('/none')"
+    site = Site({"/": _script(text), "/api": data("tea in the archive")})
+    program(*CHROMIUM)
+    options = ["--render", "all", "--no-pacing", "--data-dir", tmp_path / "crawl", "--keep-bodies"]
+    options += ["--browser-no-sandbox"] if os.geteuid() == 0 else []
+    with serving(site) as origin:
+        ended = run("crawl", origin + "/", *options, "-o", tmp_path / "all.warc.gz")
+
+    assert ended.returncode == 0, ended.stderr
+    said = " ".join(ended.stderr.split())
+    assert "2 files that pages need to be shown, 1 of them failed" in said
+    archive = gzip.decompress((tmp_path / "all.warc.gz").read_bytes())
+    for path in ("", "api", "none"):
+        assert archive.count(f"WARC-Target-URI: {origin}/{path}\r\n".encode()) == 2, path
+    assert b"tea in the archive" in archive

@@ -279,7 +279,7 @@ class CrawlFields:
     processes: int = option(
         1,
         "Number of processes; each owns a part of the hosts.",
-        default_words="one per core, not more than seed hosts",
+        default_words="one per core, not more than seed hosts; with render one",
         low=1,
         of_machine=True,
     )
@@ -461,9 +461,12 @@ class CrawlFields:
     render: tuple[str, ...] = option(
         (),
         "Show these pages in a browser before they are read: a glob over their URL, a host, all, "
-        "or auto (pages with scripts and next to no text); repeatable. Needs a Chromium.",
+        "or auto (pages with scripts and next to no text); repeatable. Needs a Chromium, and one "
+        "process.",
         group="Pages that need a browser",
         metavar="PATTERN",
+        for_one_host=True,
+        host_kind=ValueKind.FLAG,
         for_jobs=True,
     )
     browser: str | None = option(
@@ -493,6 +496,8 @@ class CrawlFields:
         (),
         "With render: pages of this host are finished when this CSS selector matches; repeatable.",
         metavar="HOST=SELECTOR",
+        for_one_host=True,
+        host_kind=ValueKind.TEXT,
         for_jobs=True,
     )
     render_block: str = option(

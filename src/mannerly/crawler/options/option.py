@@ -69,6 +69,7 @@ class Option(NamedTuple):
     is_inverse: bool = False  # a rate whose setting is the delay between two requests
     is_advanced: bool = False  # listed by --help-all only
     for_one_host: bool = False  # a single host may have its own value
+    host_kind: ValueKind | None = None  # of its value there, if a host joins a list
     for_jobs: bool = False  # a request for a job of the service may set it
     is_fixed: bool = False  # it decides which URLs are fetched: a resumed crawl keeps it
     is_changeable: bool = False  # `mannerly set` changes it while the crawl runs

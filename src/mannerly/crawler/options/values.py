@@ -137,7 +137,7 @@ def from_entries(entries: Iterable[str], place: str) -> dict[str, Given]:
         if not (equals and colon and host and name and text):
             raise OptionError(refusal(place, entry, "HOST:NAME=VALUE, as in example.org:delay=5"))
         option = OPTIONS.get(name.replace("-", "_"))
-        value = text if option is None else from_text(option, text)
+        value = text if option is None else from_text(_of_one_host(option), text)
         given |= _for_host(host, name, value, f"{place} {host}:{name}")
     return given
 
@@ -173,7 +173,14 @@ def _for_host(host: str, spelled: str, value: object, where: str) -> dict[str, G
     except ValueError:
         allowed = "a host name or address such as www.example.org or 127.0.0.1:8080, no pattern"
         raise OptionError(refusal(f"the host of {where}", host, allowed)) from None
-    return {host_option(key, name): checked(option, value, where)}
+    if option.host_kind is ValueKind.FLAG and value is False:
+        raise OptionError(refusal(where, value, "true; leave it out for a host without it"))
+    return {host_option(key, name): checked(_of_one_host(option), value, where)}
+
+
+def _of_one_host(option: Option) -> Option:
+    """Return an option as it is set for one host."""
+    return option if option.host_kind is None else option._replace(kind=option.host_kind)
 
 
 # ---------------------------------------------------------------------- values

@@ -296,10 +296,8 @@ class Engine:
         start, budget, has_room = self._wire.start, self._budget, self.shards.has_room
         for shard, room in self.shards.rooms(self._governor.total, now.mono):
             is_full = room <= 0
-            if is_full and shard.subrequests:
-                room = (
-                    SUBREQUESTS  # the pages that take all room are in browsers, and wait for these
-                )
+            if is_full and shard.subrequests:  # pages in browsers take all room, and wait for these
+                room = SUBREQUESTS
             if self._max_requests is not None:
                 room = min(room, self._requests_left(self._max_requests))
             granted = budget.take(room) if room > 0 and not is_full else 0

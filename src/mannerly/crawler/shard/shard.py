@@ -308,6 +308,7 @@ class Shard:
         elif isinstance(item, Entry) and item.seq < 0:
             self.flights.end(flight)
             self.subrequests.answered(item, answer)
+            self._emit(crawl_events.RequisiteSettled(item, answer.status, {}))
         elif isinstance(follows, Render):
             assert self._renderer is not None
             self.flights.read(flight)
@@ -379,7 +380,7 @@ class Shard:
         self._lacked.pop(entry.seq, None)
         self.pending.settle(entry, found, exchange)
         self.routes.seeds(found.requests)
-        self._emit(crawl_events.RequisiteSettled(entry, found.record, found.passed_over))
+        self._emit(crawl_events.RequisiteSettled(entry, found.record.status, found.passed_over))
 
     def cancelled(self, flight: InFlight, now: Now) -> None:
         """A request was broken off: it is still queued, and is asked for in the next run."""
