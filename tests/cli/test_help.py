@@ -36,6 +36,7 @@ def test_help_shows_the_usual_options_in_groups() -> None:
         "What to crawl",
         "Politeness",
         "Network and resources",
+        "Pages that need a browser",
         "This run",
     ]
     assert len(lines) <= 140

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from mannerly.crawler.options.values import Given, from_keywords
-from mannerly.crawler.shard.requests import UNREADABLE
 from mannerly.crawler.web.words import many
 
 from .command_line import Argument, GivenOptions, OptionsOfCrawl
@@ -108,6 +107,8 @@ def handler_failures(location: str) -> int:
 
 def _unsent(location: str) -> int:
     """Say which secrets of requests could not be read; return the exit code."""
+    from mannerly.crawler.shard.requests import UNREADABLE
+
     with opened(location) as crawl:
         reasons = [each.reason.partition(": ") for each in crawl.skipped()]
     missing = [needs for reason, _, needs in reasons if reason == UNREADABLE]

@@ -81,6 +81,7 @@ class CrawlFields:
         "half a second.",
         default_words=_NO_LIMIT,
         low=1,
+        is_advanced=True,
         for_jobs=True,
         of_machine=True,
     )
@@ -141,9 +142,8 @@ class CrawlFields:
     )
     requisites: bool = option(
         False,
-        "Also fetch what pages need to be shown, from other hosts, too: styles, scripts, images, "
-        "fonts, media. Each once; not counted by --max-urls. With --keep-bodies or -o FILE.wacz, "
-        "archives replay whole.",
+        "Also fetch what pages need to be shown (styles, images …), from other hosts, too: each "
+        "once, not counted by --max-urls.",
         for_jobs=True,
     )
     anchors: bool = option(
@@ -279,7 +279,7 @@ class CrawlFields:
     processes: int = option(
         1,
         "Number of processes; each owns a part of the hosts.",
-        default_words="one per core, not more than seed hosts; with render one",
+        default_words="one per core, not more than seed hosts",
         low=1,
         of_machine=True,
     )
@@ -436,6 +436,7 @@ class CrawlFields:
         60.0,
         "Time that the extract function may take for one page; then the page has no items.",
         low=0.001,
+        is_advanced=True,
     )
     keep_bodies: bool = option(
         False,
@@ -460,9 +461,8 @@ class CrawlFields:
 
     render: tuple[str, ...] = option(
         (),
-        "Show these pages in a browser before they are read: a glob over their URL, a host, all, "
-        "or auto (pages with scripts and next to no text); repeatable. Needs a Chromium, and one "
-        "process.",
+        "Show these pages in a Chromium first: a glob over their URL, a host, all, or auto (with "
+        "scripts and next to no text); repeatable. The crawl has one process then.",
         group="Pages that need a browser",
         metavar="PATTERN",
         for_one_host=True,
@@ -474,6 +474,7 @@ class CrawlFields:
         "With render: the Chromium to start.",
         default_words="the system's, or that of Playwright",
         metavar="PATH",
+        is_advanced=True,
         project_use=ProjectUse.NONE,
         of_machine=True,
     )
@@ -490,12 +491,14 @@ class CrawlFields:
         "Time that a page may take until it rests, in its own time, which stands still while its "
         "requests wait; then its DOM is read as it is.",
         low=0.1,
+        is_advanced=True,
         for_jobs=True,
     )
     wait_for: tuple[str, ...] = option(
         (),
         "With render: pages of this host are finished when this CSS selector matches; repeatable.",
         metavar="HOST=SELECTOR",
+        is_advanced=True,
         for_one_host=True,
         host_kind=ValueKind.TEXT,
         for_jobs=True,
@@ -532,7 +535,8 @@ class CrawlFields:
     screenshot: bool = option(
         False,
         "With render: keep a picture (PNG) of each rendered page in the folder screenshots of the "
-        "data directory; with keep_bodies in the WARC files, too.",
+        "data directory.",
+        is_advanced=True,
     )
     render_tabs: int = option(
         8,
