@@ -367,18 +367,23 @@ PLANTED = (
         "a lease counted from the answer to its end",
         "I2",
         patches=((leases.ValkeyFleet, "renew", _sure_from_the_answer),),
+        # A member that is stopped while its renewal is under way reads the answer when it is woken:
+        # the renewal counted for its shards, which others may have taken over meanwhile. So there
+        # are slow answers and stops enough, members that are awake, and pages left to fetch.
         kinds=(Fault.SLOW, Fault.STOP),
         plan=replace(
             SMALL,
-            members=2,
+            members=4,
             shards=24,
             hosts=96,
-            faults=24,
+            pages=24,
+            faults=48,
+            busy_s=120.0,
             delay_s=1.0,
             crawl_delays_s=(0.0,),
-            slow_s=(1.9, 2.0),
+            slow_s=(1.9, 2.0),  # most of the client's timeout
         ),
-        seed=2,
+        seed=4,
     ),
     Planted(
         "a gap in the numbers of writes is not noticed",
