@@ -15,7 +15,8 @@
 
 The last three carry a payload (`payload`): a REQUEST may be repeated, a SUBMISSION is sent once. It
 is asked again only if it was refused with 429, or 503 and Retry-After; no recrawl asks for it. That
-of a REQUISITE makes it another request than the page with its URL (`page.requisites`).
+of a REQUISITE makes it another request than the page with its URL (`page.requisites`). What a page
+in a browser asks for is a REQUISITE, too; its POST is sent once (`shard.subrequests`).
 
 All other modules look a property up (`KINDS[entry.kind].is_page`) and never compare kinds, so a new
 kind is a member and a row here, a reader for its answer (`page`), and the code that queues it.

@@ -37,6 +37,7 @@ from .kinds import KINDS, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+REPEATABLE = frozenset({"GET", "HEAD"})  # methods: one that is lost is sent again
 MAX_DATA = 64 * 1024  # bytes as JSON
 MAX_BODY = 1024 * 1024  # bytes; curl asks before it sends more (Expect: 100-continue)
 MAX_HEADERS = 16 * 1024  # bytes of all names and values
@@ -47,7 +48,6 @@ _NEVER = frozenset({"CONNECT", "TRACE"})  # they are not for pages
 _FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2: the name of a header
 _LINE = re.compile(r"[^\0-\x08\x0a-\x1f\x7f]*")  # a value that ends no line
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect"})
-_REPEATABLE = frozenset({"GET", "HEAD"})
 _REFERENCE = re.compile(r"(env|file):.+")
 _OF_BODY = ("content-", "digest")  # the beginnings of headers that describe a body
 _TO_GET = {301: ("POST",), 302: ("POST",)}  # methods that a redirect turns into a GET; 303: all
@@ -115,7 +115,7 @@ class Payload(
     @property
     def is_repeatable(self) -> bool:
         """Return whether it may be sent again when it is not known what the first one did."""
-        return self.method in _REPEATABLE or self.is_idempotent
+        return self.method in REPEATABLE or self.is_idempotent
 
     @property
     def takes_place(self) -> bool:
@@ -165,7 +165,7 @@ class Payload(
         Raises:
             ValueError: a form with secrets would leave it.
         """
-        becomes_get = self.method not in _REPEATABLE and (
+        becomes_get = self.method not in REPEATABLE and (
             status == _SEE_OTHER or self.method in _TO_GET.get(status, ())
         )
         kept = [
@@ -272,7 +272,7 @@ def _check(made: Payload) -> None:
         raise ValueError(f"not a method of a request: {made.method[:30]!r}")
     if made.body and made.form:
         raise ValueError("a request has a body or a form, not both")
-    if made.has_body and made.method in _REPEATABLE:
+    if made.has_body and made.method in REPEATABLE:
         raise ValueError(f"a {made.method} has no body")
     _check_headers(made.headers)
     values = made.headers + made.form

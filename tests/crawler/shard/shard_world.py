@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mannerly.crawler.host_view import HostView
     from mannerly.crawler.model import FetchError
-    from mannerly.crawler.shard.interfaces import Consumer, PageReader
+    from mannerly.crawler.shard.interfaces import Consumer, PageReader, Renderer
     from mannerly.crawler.shard.plugin import Plugin
     from mannerly.crawler.stats import Stats
 
@@ -58,6 +58,7 @@ class ShardWorld:
         memory: str | None = None,
         crawl: str = "x",
         plugins: Iterable[Plugin] | None = None,
+        renderer: Renderer | None = None,
         now: Now = Now(0.0, EPOCH_S),  # noqa: B008
     ) -> None:
         self.settings = settings or brisk()
@@ -96,6 +97,7 @@ class ShardWorld:
             consumer=consumer,
             watched=watched,
             leases=self.leases,
+            renderer=renderer,
         )
         self.flights = self.shard.flights
         self.offer(*urls)

@@ -290,12 +290,7 @@ class Shard:
             follows = self.sent_once.after(item, answer, follows, now)
         frees_page = False
         if isinstance(follows, Again):
-            is_failed = answer.error is not LocalError.HELD and not follows.is_visit
-            if is_failed:  # else it has not been tried, or a plug-in asks once more
-                self._emit(
-                    crawl_events.PageRetried(follows.entry, outcome is THROTTLE, answer.status)
-                )
-            frees_page = self._put_back(flight, follows, now)
+            frees_page = self._ask_again(flight, answer, follows, outcome, now)
         elif isinstance(follows, LearnRules):
             self.flights.end(flight)
             self.origins.answered(follows.request, answer, now)
@@ -485,10 +480,26 @@ class Shard:
         self._lacked[item.seq] += 1
         return self._lacked[item.seq] - 1
 
+    def _ask_again(
+        self, flight: InFlight, answer: Fetched, again: Again, outcome: Outcome, now: Now
+    ) -> bool:
+        """Ask for an entry again later, unless it may be sent once; return whether it is a page."""
+        entry = again.entry
+        if entry.seq < 0 and not self.subrequests.may_repeat(entry, flight.stage, answer):
+            self.flights.end(flight)
+            self.subrequests.answered(entry, answer)
+            return False
+        is_failed = answer.error is not LocalError.HELD and not again.is_visit
+        if is_failed:  # else it has not been tried, or a plug-in asks once more
+            self._emit(crawl_events.PageRetried(entry, outcome is THROTTLE, answer.status))
+        return self._put_back(flight, again, now)
+
     def _put_back(self, flight: InFlight, again: Again, now: Now) -> bool:
         """Ask for an entry again later; return whether it is a page."""
         self.flights.end(flight)
         self.frontier.put_back(again.entry, again.due)
+        if again.entry.seq < 0:
+            self.subrequests.put_back(again.entry)
         self.contacts.records.put_back(flight.host, again.due)
         self._wake_held_back(flight.host, again.entry, now)
         return KINDS[again.entry.kind].is_page
