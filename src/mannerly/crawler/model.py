@@ -358,6 +358,7 @@ class RawExchange(NamedTuple):
     body: bytes  # without chunks, with its Content-Encoding
     address: str = ""  # of the server; empty behind a proxy
     cut: str | None = None  # why the body is not complete: "length", "time" or "disconnect"
+    shown: bytes | None = None  # the final DOM, if a browser has shown the page
 
 
 class Received(NamedTuple):

@@ -1,9 +1,11 @@
 """Run handlers over the kept answers of a crawl, in other processes. Nothing is asked for.
 
-A handler gets the page as the crawl has handed it out: the record, the answer, the label and the
-data of its request. It runs in the helpers that run it in a crawl, with their limits of time and
-memory, so a page that ends or breaks its helper costs its own items only. Pages come back in the
-order of the crawl, and only some are under way at a time, so memory does not grow with it.
+A handler gets the page as the crawl has handed it out: the record, the headers, the body (of a page
+that a browser has shown: its final DOM), the label and the data of its request. Only `raw_html` of
+such a page differs: it is the final DOM, too. It runs in the helpers that run it in a crawl, with
+their limits of time and memory, so a page that ends or breaks its helper costs its own items only.
+Pages come back in the order of the crawl, and only some are under way at a time, so memory does not
+grow with it.
 
 The items go into a file without a name (`ItemSpool`). Formats with columns read them twice, and an
 output is written only when all handlers have run.

@@ -12,7 +12,13 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
 from mannerly.crawler.archive.records import ArchiveDamaged, read_record, read_records
-from mannerly.crawler.archive.warc import Original, answer_records, payload_digest, warcinfo
+from mannerly.crawler.archive.warc import (
+    Original,
+    answer_records,
+    payload_digest,
+    shown_record,
+    warcinfo,
+)
 from mannerly.crawler.model import RawExchange
 
 if TYPE_CHECKING:
@@ -172,6 +178,23 @@ def checked(file: Path) -> int:
         verbose = False
 
     return int(Checker(Command()).process_all())
+
+
+def test_final_dom_is_read_back_as_an_answer() -> None:
+    """With the headers of the answer, but for those of the body that was sent."""
+    sent = (
+        b"\r\nContent-Encoding: gzip\r\ncontent-length: 9\r\nTransfer-Encoding: chunked\r\nX-A: b"
+    )
+    shown = "<p>tëa</p>".encode() * 300
+    data = shown_record(URL, RawExchange(ASKED, HEAD + sent, b"gzip"), shown, 1.8e9, "<urn:uuid:1>")
+    ((headers, block),) = read(data)
+    status, fields, body = read_record(BytesIO(data), 0, len(data)).http()
+
+    assert (headers["WARC-Type"], headers["WARC-Refers-To"]) == ("conversion", "<urn:uuid:1>")
+    assert headers["WARC-Block-Digest"] == payload_digest(block)
+    assert headers["WARC-Payload-Digest"] == payload_digest(shown)
+    assert (status, body) == (200, shown)
+    assert fields == {"content-type": "text/html; charset=utf-8", "x-a": "b"}
 
 
 @pytest.mark.parametrize("cut", [1, 20, 200])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ import pytest
 from tests.crawler.render.render_world import CHROMIUM, HTML, Site, data, page, rendered, serving
 from tests.harness.commands import run
 from tests.harness.programs import program
+from warcio.archiveiterator import ArchiveIterator
+
+import mannerly
+from mannerly.exports.handle import kept_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -240,6 +245,49 @@ def test_requests_of_pages_are_counted_and_archived(tmp_path: Path) -> None:
     said = " ".join(ended.stderr.split())
     assert "2 files that pages need to be shown, 1 of them failed" in said
     archive = gzip.decompress((tmp_path / "all.warc.gz").read_bytes())
-    for path in ("", "api", "none"):
-        assert archive.count(f"WARC-Target-URI: {origin}/{path}\r\n".encode()) == 2, path
+    for path, records in (("", 3), ("api", 2), ("none", 2)):  # of the page its final DOM, too
+        assert archive.count(f"WARC-Target-URI: {origin}/{path}\r\n".encode()) == records, path
     assert b"tea in the archive" in archive
+
+
+def test_kept_pages_are_as_they_were_shown(tmp_path: Path) -> None:
+    """Handlers that run later and exports read the final DOM; the answer is kept, too."""
+    answer = _script("document.title = 'Shown'; app.textContent = 'of a script'")
+    with serving(Site({"/": answer})) as origin:
+        page = rendered(origin, tmp_path, keep_bodies=True)["/"]
+
+    with mannerly.open(tmp_path / "crawl") as crawl, crawl.view() as view:
+        kept = kept_page(view, f"{origin}/")
+    for given in (["pages.jsonl", "--content", "text"], ["pages.warc.gz"]):
+        done = run("export", "crawl", "-q", "-o", *given, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    with (tmp_path / "pages.warc.gz").open("rb") as file:
+        found = {
+            record.rec_type: record.content_stream().read()
+            for record in ArchiveIterator(file)
+            if record.rec_headers.get_header("WARC-Target-URI") == f"{origin}/"
+        }
+
+    assert kept is not None
+    assert kept.html == page.html
+    assert kept.headers["content-type"] == "text/html; charset=utf-8"
+    assert "of a script" in (tmp_path / "pages.jsonl").read_text()
+    assert found["response"] == answer[2].encode()
+    assert set(found) == {"response", "request", "conversion"}
+
+
+def test_handlers_that_run_again_get_what_was_shown(tmp_path: Path) -> None:
+    """Without a request: `retry --failed-handlers` reads the kept final DOM."""
+    handler = tmp_path / "late.py"
+    code = "def found(page):\n    {}\n    return {{'text': page.select_one('#app').text}}\n"
+    handler.write_text(code.format("assert 0"))
+    site = Site({"/": _script("app.textContent = 'of a script'")})
+    with serving(site) as origin:
+        rendered(origin, tmp_path, keep_bodies=True, extract=f"{handler}:found")
+        handler.write_text(code.format("pass"))
+        again = run("retry", "crawl", "--failed-handlers", "-q", cwd=tmp_path)
+    items = run("export", "crawl", "-q", "-o", "items:items.jsonl", cwd=tmp_path)
+
+    assert again.returncode == items.returncode == 0, again.stderr + items.stderr
+    assert json.loads((tmp_path / "items.jsonl").read_text()) == {"text": "of a script"}
+    assert site.count("/") == 1

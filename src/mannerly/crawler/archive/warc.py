@@ -4,6 +4,7 @@
     response    an answer as it was received
     revisit     the same answer again: the payload is in an earlier record, or was not sent (304)
     request     what was asked, in one pair with its answer
+    conversion  the final DOM of a page that a browser has shown, beside its answer
 
 Archive tools seek to a record and decompress from there, so every record is a member of its own. A
 body that its server has compressed is not compressed again: it is put into stored blocks with the
@@ -146,6 +147,26 @@ def answer_records(
     return AnswerRecords(response, pack(head, asked, _TAIL), date, identity)
 
 
+def shown_record(url: str, exchange: RawExchange, shown: bytes, wall: float, of: str) -> bytes:
+    """Return the record of a page's final DOM, with the headers of its answer.
+
+    It has the form of an answer, so that it is read back as one. `of` is the record of the answer.
+    """
+    lines = _http_head(exchange.head)[0].removesuffix(_TAIL).split(b"\r\n")
+    kept = [each for each in lines if not each.lower().startswith(_OF_BODY)]
+    http = b"\r\n".join([*kept, b"Content-Type: text/html; charset=utf-8"]) + _TAIL
+    about = [
+        f"WARC-Target-URI: {url}",
+        f"WARC-Refers-To: {of}",
+        f"WARC-Block-Digest: {payload_digest(http + shown)}",
+        f"WARC-Payload-Digest: {payload_digest(shown)}",
+    ]
+    media = "application/http;msgtype=response"
+    size = len(http) + len(shown)
+    head = _head("conversion", _new_id(), warc_date(wall), media, size, about)
+    return _deflated(head, http, shown, _TAIL)
+
+
 def _head(kind: str, identity: str, date: str, media: str, length: int, more: list[str]) -> bytes:
     lines = [
         "WARC/1.1",
@@ -201,6 +222,13 @@ def _http_head(head: bytes) -> tuple[bytes, int]:
 
 
 _CHUNKED, _KEPT_CHUNKED = b"\r\nTransfer-Encoding:", b"\r\nX-Orig-Transfer-Encoding:"
+# Headers of the body as it was sent.
+_OF_BODY = (
+    b"content-type:",
+    b"content-encoding:",
+    b"content-length:",
+    b"x-orig-transfer-encoding:",
+)
 _STATUSES = frozenset(HTTPStatus)
 # A head that is kept as it is: HTTP/1.1 with nothing but headers in it, none about chunks.
 _ORDINARY_HEAD = re.compile(

@@ -185,7 +185,10 @@ class Page:
 
     @property
     def raw_html(self) -> str:
-        """The answer of the server as text; the same as `html` unless the page was rendered."""
+        """The answer of the server as text; the same as `html` unless the page was rendered.
+
+        A kept page has its final DOM only, and returns that.
+        """
         received = self._received
         return self.html if received is None else page_text(received.body, received.content_type)
 

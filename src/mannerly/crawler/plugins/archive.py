@@ -4,6 +4,9 @@ A payload that was kept lately is not kept again: the second answer becomes a re
 the URL and the date of the first, and its page has the place of the first. Only payloads since the
 last start are known, and the last `REMEMBERED` of them: a copy more costs disk, nothing else.
 
+Of a page that a browser has shown, its final DOM is kept, too, and that is its place: handlers that
+run later and exports get what the crawl has read.
+
 robots.txt files and sitemaps are kept like pages: they show what the site allowed and announced
 when it was archived. Refusals that are tried again (429, 503) and failures are not: an archive has
 each page once, with the answer that its record describes.
@@ -14,7 +17,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from mannerly.crawler.archive.warc import Original, answer_records, payload_digest, warcinfo
+from mannerly.crawler.archive.warc import (
+    Original,
+    answer_records,
+    payload_digest,
+    shown_record,
+    warcinfo,
+)
 from mannerly.crawler.model import Entry
 from mannerly.crawler.shard.follows import LearnRules, Settled
 from mannerly.crawler.shard.plugin import Plugin
@@ -95,7 +104,7 @@ class Archive(Plugin):
         return self._segments.waiting_bytes
 
     def keep(self, url: str, exchange: RawExchange, wall: float) -> ArchivePlace:
-        """Keep an answer that was complete at `wall`; return where its payload is."""
+        """Keep an answer that was complete at `wall`; return where the body is that was read."""
         body = exchange.body
         digest = payload_digest(body)
         known = None
@@ -108,13 +117,16 @@ class Archive(Plugin):
         self._segments.append(records.request)
         if known is not None:
             self._payloads.move_to_end(digest)
-            return known.place
-        if is_worth:
+            place = known.place
+        elif is_worth:
             origin = Original(url, records.date, records.record_id)
             self._payloads[digest] = _Payload(origin, place)
             if len(self._payloads) > REMEMBERED:
                 self._payloads.popitem(last=False)
-        return place
+        if exchange.shown is None:
+            return place
+        shown = shown_record(url, exchange, exchange.shown, wall, records.record_id)
+        return self._segments.append(shown)
 
     def flush(self, pending: Pending) -> None:
         """Write everything, and have the lengths committed. Raises StoreFull."""

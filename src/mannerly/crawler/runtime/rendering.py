@@ -116,10 +116,11 @@ class Browsers:
 def _as_answer(answer: Fetched, rendered: Rendered) -> Fetched:
     """Return an answer with the final DOM as its body."""
     is_rendered = rendered.html is not None
-    headers, body = answer.headers, answer.body
+    headers, body, exchange = answer.headers, answer.body, answer.exchange
     if rendered.html is not None:
         headers = headers | {"content-type": "text/html; charset=utf-8"}
         body = rendered.html
+        exchange = None if exchange is None else exchange._replace(shown=body)
     if rendered.left_for is not None:
         headers = headers | {"location": rendered.left_for}  # it is read as a redirect
     return Fetched(
@@ -132,7 +133,7 @@ def _as_answer(answer: Fetched, rendered: Rendered) -> Fetched:
         answer.error,
         answer.detail,
         answer.is_truncated,
-        answer.exchange,
+        exchange,
         Rendering(
             Received(answer.body, answer.headers.get("content-type")),
             rendered.requests,
