@@ -19,10 +19,14 @@ SHELL_LINKS = 3  # a page with more is read as it is
 SHELL_TEXT = 200  # bytes of text: the same
 SHELL_BYTES = 512 * 1024  # a shell is short
 
-_HIDDEN = re.compile(
-    rb"<(script|style|noscript|template|svg|head)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE
+# What is no text: comments, elements that show none, and tags. What is not closed goes to the end
+# or is text, so that no page makes this look at its rest again for each `<`.
+_MARKUP = re.compile(
+    rb"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rb"|<(script|style|noscript|template|svg|title)(?=[\s/>]).*?(?:</\1\s*+>|\Z)"
+    rb"|<[^<>]*+>",
+    re.DOTALL | re.IGNORECASE,
 )
-_TAG = re.compile(rb"<[^>]*>")
 
 
 def is_unrendered_shell(page: ParsedPage, answer: Fetched) -> bool:
@@ -38,5 +42,20 @@ def looks_like_shell(body: bytes, content_type: str | None) -> bool:
         return False
     if not is_html(content_type, body):
         return False
-    text = _TAG.sub(b" ", _HIDDEN.sub(b" ", body))
-    return len(b" ".join(text.split())) < SHELL_TEXT
+    return not _has_text(body)
+
+
+def _has_text(body: bytes) -> bool:
+    """Return whether a page shows at least `SHELL_TEXT` bytes; no more of it is looked at."""
+    length = end = 0
+    for markup in _MARKUP.finditer(body):
+        length += _length(body[end : markup.start()])
+        end = markup.end()
+        if length >= SHELL_TEXT:
+            return True
+    return length + _length(body[end:]) >= SHELL_TEXT
+
+
+def _length(text: bytes) -> int:
+    """Return the length of a text in which any white space counts as one byte."""
+    return sum([len(word) + 1 for word in text.split()])
