@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from mannerly.testing import page
+
+if TYPE_CHECKING:
+    from mannerly import Request
 
 LOGIN = """
 <base href="/in/">
@@ -70,6 +76,52 @@ def test_page_cannot_name_a_secret() -> None:
 
     assert asked.payload is not None
     assert asked.payload.references == ()
+
+
+SPLIT = "<h1>env<b></b>:PATH</h1><h2>env<!-- > -->:AWAY</h2>"
+ESCAPED = '<script type=json>"\\u0065nv:AWS_SECRET"</script>'
+
+
+def test_page_cannot_spell_a_secret_in_parts() -> None:
+    """Neither by tags between letters, nor by its URL, its headers or escapes of JSON."""
+    given = "env:OTHER", "file:/etc/hosts"
+    url = "https://example.com/?q=env%3AOTHER"
+    found = page(LOGIN + SPLIT + ESCAPED, url=url, headers={"x-a": "file:/etc/hosts"})
+    form = found.form("#login")
+    texts = [each.text for each in found.select("h1")]
+
+    asked = form.submit(dict(zip("abc", (*texts, *given), strict=True)))
+
+    assert asked.payload is not None
+    assert asked.payload.references == ()
+    escaped = json.loads(found.select_one("script").text)  # type: ignore[union-attr]
+    for text in (escaped, found.select_one("h2").text):  # type: ignore[union-attr]
+        with pytest.raises(ValueError, match=r"the field user is given a reference .*secrets="):
+            form.submit({"user": text})
+
+
+AT_MODULE = {"password": "env:PW_OF_MODULE"}
+
+
+def test_reference_is_one_that_the_code_spells_out() -> None:
+    """In the function, in its file, or in code without one; others are given as `secrets`."""
+    form = page(LOGIN).form("#login")
+    typed: dict[str, Any] = {"form": form}
+    exec("asked = form.submit({'user': 'env:TYPED'})", typed)
+    exec("def f(x='env:BY' 'DEFAULT'): return form.submit({'user': x})\nasked2 = f()", typed)
+
+    assert references(form.submit(AT_MODULE)) == [("password", "env:PW_OF_MODULE")]
+    assert references(typed["asked"]) == [("user", "env:TYPED")]
+    assert references(typed["asked2"]) == [("user", "env:BYDEFAULT")]
+    name = "_".join(["env:SHOP", "PW"])
+    with pytest.raises(ValueError, match="the field user is given a reference"):
+        form.submit({"user": name})
+    assert references(form.submit({"user": "a"}, secrets={"user": name})) == [("user", name)]
+
+
+def references(asked: Request) -> list[tuple[str, str]]:
+    assert asked.payload is not None
+    return [asked.payload.form[each] for each in asked.payload.references]
 
 
 def test_forms_in_tables_have_the_fields_behind_them() -> None:

@@ -4,8 +4,9 @@ The fields are those that a browser sends: hidden ones, what is checked and sele
 name the form from elsewhere, and the first button, which is what Enter presses. Values of the
 program take their place.
 
-A value `env:NAME` or `file:PATH` of the program is a reference to a secret. One that the page has
-written is text, also if the program passes it on: no page may name what is read on this machine.
+A value `env:NAME` or `file:PATH` is a reference to a secret if the code of the program spells it
+out. One that the page has written is text, also if the program passes it on. Any other may come
+from a page or from the program, so it is an error: no page may name what is read on this machine.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 from mannerly.crawler.web.urls import canonical
 
+from .literals import is_written_by_caller
 from .request import PageRequest
 from .tree import parse_text
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 MOST_FIELDS = 10_000
 
 _REFERENCE = re.compile(r"(env|file):.+")
+_TAG = re.compile(r"<[^>]*>")
 _BUTTONS = "button:not([type]), button[type=submit], input[type=submit], input[type=image]"
 _CONTROLS = "input, select, textarea, button"
 _IN_TABLES = frozenset({"table", "tbody", "thead", "tfoot", "tr"})
@@ -75,6 +79,7 @@ class PageForm:
         self,
         values: Mapping[str, str | Sequence[str] | None] | None = None,
         *,
+        secrets: Mapping[str, str] | None = None,
         session: str | None = None,
         **parts: Any,
     ) -> PageRequest:
@@ -87,8 +92,10 @@ class PageForm:
         Args:
             values: take the place of fields, by name; several as a list, None for none. A name
                 that the form lacks is added; that of a button presses it. `env:NAME` and
-                `file:PATH` are stored as that, and read when the form is sent. Other values are
-                stored, and never printed, logged or exported.
+                `file:PATH` that your code spells out are stored as that, and read when the form
+                is sent. Other values are stored, and never printed, logged or exported.
+            secrets: more values, each `env:NAME` or `file:PATH` that your code puts together:
+                never pass a text of a page here.
             session: name of the cookies to send and keep; that of the page unless given.
             parts: the other arguments of `mannerly.Request`: label, data, headers, priority …
 
@@ -99,8 +106,9 @@ class PageForm:
         secrets = {
             name: texts[0]
             for name, texts in given.items()
-            if len(texts) == 1 and _REFERENCE.fullmatch(texts[0]) and not self._is_text(texts[0])
-        }
+            if len(texts) == 1 and self._is_reference(name, texts[0])
+        } | dict(secrets or {})
+        given |= {name: [value] for name, value in secrets.items()}
         pressed = [pair for pair in self._buttons if pair[0] in given] or self._buttons[:1]
         fields: list[tuple[str, str]] = []
         left = {name: texts for name, texts in given.items() if name not in secrets}
@@ -156,11 +164,28 @@ class PageForm:
         }
         return PageRequest(self.url, method="POST", body=body, headers=headers, **parts)
 
+    def _is_reference(self, name: str, value: str) -> bool:
+        if not _REFERENCE.fullmatch(value) or self._is_text(value):
+            return False
+        if not is_written_by_caller(value):
+            raise ValueError(
+                f"the field {name} is given a reference to a secret that is not spelled out in the "
+                "file of the code that sends the form: a page may have written it. If your code "
+                "puts it together, or has it from another file, give it as "
+                f"submit(…, secrets={{{name!r}: …}})"
+            )
+        return True
+
     def _is_text(self, value: str) -> bool:
         """Return whether the page, or what led to it, may have written a value."""
         page = self._page
         html = page.html
-        return value in html or value in unescape(html) or _is_in(value, page.data)
+        return (
+            any(value in each for each in (html, unescape(html), unescape(_TAG.sub("", html))))
+            or value in unquote_plus(page.url)
+            or any(value in each for each in page.headers.values())
+            or _is_in(value, page.data)
+        )
 
 
 def _gathered(tree: Document, form: Element) -> Element | None:
