@@ -2,8 +2,9 @@
 
 A browser is replaced after `RECYCLE` pages, since Chromium's memory grows, and killed if it hangs.
 If a browser dies, each page that was in it is shown again, alone, so that the one that kills
-browsers is found; after `TRIES` deaths its record is that of the answer, with the reason. A tab
-that dies takes only its own page. If the processes of a browser take more than `memory` bytes, the
+browsers is found; after `TRIES` deaths its record is that of the answer, with the reason. That is
+so at once for a page that has sent a POST: shown again, it would send that once more. A tab that
+dies takes only its own page. If the processes of a browser take more than `memory` bytes, the
 largest of them is ended.
 
 What was fetched before is answered here. Pages that ask for the same style or script at the same
@@ -20,6 +21,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from mannerly.crawler.payload import REPEATABLE
 from mannerly.crawler.render.answers import STATIC, Answers
 from mannerly.crawler.render.browser import Browser
 from mannerly.crawler.render.chromium import BrowserError, Chromium, Installed
@@ -86,7 +88,7 @@ class BrowserDesk:
         self._deaths: dict[int, int] = {}  # of browsers or tabs, by page
         self._browsers: list[Browser] = []
         self._answers = Answers()
-        self._asked: dict[str, list[SubRequest]] = {}  # what the loop was asked for: see `_name`
+        self._asked: dict[str | int, list[SubRequest]] = {}  # of the loop: see `_name`
         self._failed_starts = 0
         self._start_at = self._measure_at = 0.0
         self._is_closed = False
@@ -118,7 +120,8 @@ class BrowserDesk:
                 browser.tick(now)
             except BrowserClosed:
                 self._bury(browser)
-            self._pass_on(browser, now)
+            else:
+                self._pass_on(browser, now)
         self._look_after(now)
         self._start_pages(now)
 
@@ -170,19 +173,29 @@ class BrowserDesk:
             if known is not None:
                 with self._burying(browser):
                     browser.answer(request, known)
+                if browser.is_dead:
+                    return  # nothing of it is waited for any more
             else:
+                if request.method not in REPEATABLE:
+                    self._deaths[request.job] = TRIES - 1  # it is not shown again
                 waiting = self._asked.setdefault(_name(request), [])
                 waiting.append(request)
                 if len(waiting) == 1:
                     told.append(request)
-        for rendered in browser.finished():
-            self._deaths.pop(rendered.job, None)
-            told += self._forget(rendered.job)
-            told.append(rendered)
+        told += self._finished(browser)
         for job in browser.broken():
             told += self._forget(job.number)
             told += self._died(job, self._waiting)
         self._told.put(told)
+
+    def _finished(self, browser: Browser) -> list[Told]:
+        """Return the pages that came out of a browser."""
+        told: list[Told] = []
+        for rendered in browser.finished():
+            self._deaths.pop(rendered.job, None)
+            told += self._forget(rendered.job)
+            told.append(rendered)
+        return told
 
     def _forget(self, job: int) -> list[Told]:
         """Return what only this page has waited for."""
@@ -226,7 +239,7 @@ class BrowserDesk:
         if not browser.is_ready:
             self._failed_starts += 1
             self._start_at = time.monotonic() + 1.0
-        told: list[Told] = []
+        told = self._finished(browser)
         for job in jobs:
             told += self._forget(job.number)
             told += self._died(job, self._suspects)
@@ -273,11 +286,23 @@ class BrowserDesk:
         line = self._suspects or self._waiting
         if self._suspects and not is_alone:
             return  # a suspect is shown alone
-        with self._burying(browser):
-            while line and browser.start(line[0], now):
-                line.popleft()
-                if line is self._suspects:
-                    return
+        while line and self._start(browser, line, now):
+            if line is self._suspects:
+                return
+
+    def _start(self, browser: Browser, line: deque[RenderJob], now: float) -> bool:
+        """Give the first page of a line to a browser; return False if it takes no more."""
+        job = line.popleft()
+        try:
+            is_taken = browser.start(job, now)
+        except BrowserClosed:
+            if job not in browser.jobs:  # no tab has it: it is no reason why the browser ended
+                line.appendleft(job)
+            self._bury(browser)
+            return False
+        if not is_taken:
+            line.appendleft(job)
+        return is_taken
 
     def _open_browser(self, now: float) -> Browser | None:
         """Return the browser that takes pages, started if there is none."""
@@ -313,7 +338,11 @@ class BrowserDesk:
         self._told.put(told)
 
 
-def _name(request: SubRequest) -> str:
-    """Return under what a request waits: pages share what they may share the answer of."""
+def _name(request: SubRequest) -> str | int:
+    """Return under what a request waits: pages share what they may share the answer of.
+
+    Any other waits as the object that it is, not by its number: a page that is shown again counts
+    its requests anew, and an answer to one of before may still come.
+    """
     is_shared = request.kind in STATIC and request.method == "GET"
-    return request.url if is_shared else f"{request.job} {request.number}"
+    return request.url if is_shared else id(request)
