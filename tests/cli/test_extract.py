@@ -110,7 +110,7 @@ def test_the_same_handlers_make_the_same_items(crawled: Path, tmp_path: Path) ->
     assert lines(target) == lines(crawled / "items.jsonl")
     assert len(lines(target)) == 6
     assert "Handlers yielded 7 requests, which were not sent: product 4," in done.stderr
-    assert "No handler has the label of unknown 1" in done.stderr
+    assert "Pages whose label no handler has: unknown 1" in done.stderr
 
 
 def test_failures_cost_their_page_alone(crawled: Path, tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_the_version_of_items_is_known(crawled: Path, tmp_path: Path) -> None:
 
     assert first.exit_code == 0, first.stderr
     assert "7 items of 7 pages" in first.stdout
-    assert f"version   {told['version']} (the file is the same now)" in first.stdout
-    assert f"version   {told['version']} (the file is another version now)" in second.stdout
+    assert f"version   {told['version']} (unchanged since)" in first.stdout
+    assert f"version   {told['version']} (changed since)" in second.stdout
     assert (third.exit_code, "was changed since" in third.stderr) == (1, True)
 
 

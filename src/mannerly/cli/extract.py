@@ -53,7 +53,10 @@ _DRAWN_S, _LOGGED_S = 0.25, 10.0  # between two reports, on a terminal and elsew
 def extract(
     location: Location,
     file: Annotated[
-        str, Argument("FILE.py[:NAME]", "A file with a spider or a function; of several, its name.")
+        str,
+        Argument(
+            "FILE.py[:NAME]", "A file with a spider or a function; :NAME picks one of several."
+        ),
     ],
     *,
     output: Annotated[
@@ -128,7 +131,13 @@ def about(
     if json:
         print_json(found)
     else:
-        state = "not there any more" if now is None else "the same" if now == found.version else ""
+        state = (
+            "the file no longer exists"
+            if now is None
+            else "unchanged since"
+            if now == found.version
+            else "changed since"
+        )
         failed = f", handlers failed on {many(found.failed, 'page')}" if found.failed else ""
         show(
             safe_term(
@@ -136,7 +145,7 @@ def about(
             )
         )
         show(safe_term(f"  made by   {found.handlers} in {found.file}"))
-        show(f"  version   {found.version} (the file is {state or 'another version'} now)")
+        show(f"  version   {found.version} ({state})")
         show(safe_term(f"  from      {found.crawl}, at {found.made_at}"))
     if is_changed:
         note(f"mannerly: {safe_term(str(items))} was changed since: it has other items")
@@ -247,7 +256,7 @@ def _say(tally: HandlerCounts, location: str, *, quiet: bool) -> None:
         note(safe_term(f"Handlers yielded {requests}, which were not sent: {', '.join(labels)}"))
     if tally.lacking and not quiet:
         labels = [f"{name} {count:,}" for name, count in tally.lacking.most_common()]
-        note(safe_term(f"No handler has the label of {', '.join(labels)}"))
+        note(safe_term(f"Pages whose label no handler has: {', '.join(labels)}"))
     if tally.unkept:
         note(
             f"mannerly: the answers of {many(tally.unkept, 'page')} are not kept: fetch them with "

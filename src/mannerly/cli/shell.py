@@ -29,7 +29,8 @@ _MOST_WORDS = 2
 
 def shell(
     words: Annotated[
-        list[str], Argument("[DIR] URL", "The page; of a crawl that has kept its answer.")
+        list[str],
+        Argument("[DIR] URL", "The page; with DIR, the answer that this crawl has kept is used."),
     ],
     *,
     label: Label = None,

@@ -1,10 +1,10 @@
 """Items on their way from a crawl to the program that runs its spider, each once.
 
-Pages of a spider are settled as those of a command: items, requests and page are one commit, and a
-slow loop delays no answer. The program gets its items from the store, shard by shard in the order
-of commits. How far it has come is written down with each item that it has acknowledged, by asking
-for the next: sixteen bytes of a shard, written to the kernel at once, so that neither `break` nor
-`kill -9` repeats an item. What it has in hand comes again.
+Pages are committed at once with their items and requests, as by `mannerly run`; nothing waits for
+the program's loop. The program gets its items from the store, shard by shard in the order of
+commits. Asking for the next item acknowledges the one before. That position (16 bytes a shard) is
+written to the kernel at once, so neither `break` nor `kill -9` repeats an acknowledged item. The
+item in hand comes again.
 
     items.given    by shard: the position of the latest page that was begun, and how many of its
                    items are acknowledged
@@ -57,7 +57,7 @@ class ItemFeed:
         except OSError as error:
             raise StoreError(f"cannot use {self._path}: {error.strerror}") from error
         whole = len(kept) // _PLACE.size * _PLACE.size
-        # Where reading goes on; what is acknowledged is in the file.
+        # Read ahead up to here; the file says what is acknowledged.
         self._next = dict(enumerate(_PLACE.iter_unpack(kept[:whole])))
 
     def more(self) -> list[NextItem]:

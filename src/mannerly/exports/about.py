@@ -49,7 +49,7 @@ def digest_of(file: Path) -> str:
 
 
 def counted(about: About, tally: HandlerCounts) -> About:
-    """Return it with the numbers of a run."""
+    """Return a copy with the counts of this run."""
     return msgspec.structs.replace(
         about, pages=tally.handled, items=tally.items, failed=tally.failed
     )

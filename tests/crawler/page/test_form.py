@@ -149,10 +149,10 @@ def test_parts_of_a_form_are_the_same_each_time() -> None:
         (LOGIN, "button", {}, "the form button is <button>"),
         ("", "form", {}, r"the form form is not there \(forms of the page: none\)"),
         ("<form action='http://'>", "form", {}, "leads to no URL: 'http://'"),
-        ("<form method=dialog>", "form", {}, "is sent by no request"),
+        ("<form method=dialog>", "form", {}, "only GET and POST"),
         (OLD, "#one", {"q": "env:PW"}, "sent by GET: a secret would be in a URL"),
         (PARTS, "form", {"f": "env:PW"}, "sent as multipart/form-data: secrets cannot be in it"),
-        (LOGIN, "#login", {"user": 1}, "the field user is given no text"),
+        (LOGIN, "#login", {"user": 1}, "the value of the field user must be"),
     ],
 )
 def test_form_that_cannot_be_sent_is_an_error(

@@ -76,8 +76,8 @@ class CrawlFields:
     )
     max_requests: int | None = option(
         None,
-        "Stop after this many requests of every kind in this run: pages, robots.txt, lists, "
-        "requisites, tries that are repeated. With --processes, all of them learn of it within "
+        "Stop after this many requests of every kind in this run: pages, robots.txt, sitemaps, "
+        "requisites, retries. With --processes, all of them learn of it within "
         "half a second.",
         default_words=_NO_LIMIT,
         low=1,

@@ -66,7 +66,10 @@ class PageForm:
         self.url = url
         self.method = str(form.attrs.get("method") or "get").strip().upper()
         if self.method not in ("GET", "POST"):
-            raise ValueError(f"{page.url}: the form {selector} is sent by no request")
+            raise ValueError(
+                f"{page.url}: the form {selector} uses {self.method[:20]!r}: "
+                "only GET and POST can be sent"
+            )
         self.fields: Sequence[tuple[str, str]] = tuple(form.form_data())
         self._is_multipart = str(form.attrs.get("enctype") or "").strip().lower() == _MULTIPART
         self._buttons = _pairs_of(form.select(_BUTTONS))
@@ -194,8 +197,9 @@ def _gathered(tree: Document, form: Element) -> Element | None:
     for control in form.select("[form]"):
         if control.attrs.get("form") != name:
             control.decompose()
-    before = None  # the form that began last: in a table a browser ends it at once, and what
-    for each in tree.select(f"form, {_CONTROLS}"):  # follows belongs to it all the same
+    # In a table a browser ends a form at once, but the controls after it still belong to it.
+    before = None  # the form that began last
+    for each in tree.select(f"form, {_CONTROLS}"):
         if each.tag == "form":
             before = each
         elif each.closest("form") is None and each.closest("fieldset[disabled]") is None:
@@ -224,7 +228,7 @@ def _texts(name: str, value: str | Sequence[str] | None) -> list[str]:
     if value is None:
         return []
     if any(not isinstance(each, str) for each in texts):
-        raise ValueError(f"the field {name} is given no text: a str, a list of them, or None")
+        raise ValueError(f"the value of the field {name} must be a str, a list of str, or None")
     return texts
 
 

@@ -6,9 +6,9 @@
     manifest   icons
 
 They may be on any host. A page leads to requisites; of these only stylesheets, manifests and
-redirects lead further, to requisites again. So `Entry.depth` of one counts from its page: 1 what a
-page asks for itself, 2 what its stylesheets ask for. `MOST` and `DEEPEST` bound what one answer can
-bring.
+redirects lead further, to requisites again. `Entry.depth` of a requisite counts from its page, not
+from the seed: 1 what a page asks for itself, 2 what its stylesheets ask for. `MOST` and `DEEPEST`
+bound what one answer can bring.
 
 Tags are read one after the other, without a tree: what is in <noscript> is for browsers without
 scripts, and is text here. What scripts ask for is not known.
@@ -116,7 +116,7 @@ def harvest_requisite(entry: Entry, answer: Fetched, rules: LinkRules, wall: flo
 
 
 def read_file(body: bytes, content_type: str | None, url: str) -> Needed:
-    """Return what `needed_by_file` does; no file can do harm."""
+    """Return what `needed_by_file` does, whatever the file is, without an error."""
     try:
         return needed_by_file(body, content_type, url)
     except MemoryError:  # says nothing about the file
@@ -143,7 +143,7 @@ def needed_by_file(body: bytes, content_type: str | None, url: str) -> Needed:
 
 
 def read_page(body: bytes, content_type: str | None, url: str) -> Needed | ParseFailed:
-    """Return what an HTML page needs, whose answer came from this URL; no page can do harm."""
+    """Return what an HTML page needs, whose answer came from this URL; no page is an error."""
     try:
         return _needed_by_page(body, content_type, url)
     except MemoryError:  # says nothing about the page

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STATIC = frozenset({"stylesheet", "script", "image", "font", "media", "texttrack", "manifest"})
 STATUSES = frozenset({200, 203, 301, 308, 404, 410})
 BYTES = 64 * 1024 * 1024
-LARGEST = 8  # parts of all memory that one answer may take
+LARGEST = 8  # one answer may take an eighth of the memory
 _OWN = 1024  # bytes that an answer takes beside its body
 
 

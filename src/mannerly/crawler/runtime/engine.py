@@ -326,7 +326,8 @@ class Engine:
     def _requests_left(self, limit: int) -> int:
         """Return how many requests this process may still start, if all that are under way leave.
 
-        Those that have left are counted twice, so that the last ones may go one after the other.
+        A sent request counts in both numbers until it is answered: the run stops a few early rather
+        than going beyond the limit, and the last ones go one after the other.
         """
         on_wire = sum([shard.flights.on_wire for shard in self._shards])
         return limit - self._fold.stats.requests.audited - on_wire

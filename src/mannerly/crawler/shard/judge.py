@@ -84,7 +84,7 @@ class Judge:
     def __call__(self, entry: Entry, now: Instant) -> Judgement:
         """Return whether an entry may be fetched."""
         if self.holds_pages and not KINDS[entry.kind].is_requisite:
-            # Requisites come first: behind a page that is no seed, its host has none.
+            # Requisites sort first: if a linked page is next, its host has no requisite queued.
             self.held.add(entry.host)
             return Later(None, is_for_host=entry.priority > PRIORITY)
         host = self._host(entry.host)

@@ -11,8 +11,8 @@
 This module has the phases. `estimate` derives the limit from refusals, `kinds` recognises what kind
 of limit it is, `accepted` counts accepted requests, `concurrency` decides whether the number of
 requests in flight caused a refusal, and `latency` detects a host that queues requests instead of
-refusing them. To drain such a queue, cruise at 0.6 of the rate that was accepted for two round
-trips, then just below that rate.
+refusing them. To drain such a queue, cruise for two round trips at 0.6 of the accepted rate, then
+just below that rate.
 
 Evidence counts once: a response to a request sent before the last decision says nothing new. 5xx
 and timeouts are weak evidence: 3 in a row, or 5 in 20, lower the rate. While the rate is being
@@ -56,13 +56,13 @@ STEP_OK, STEP_S = 10, 4.0  # of a probe
 USED = 0.7  # share of a rate that must have been used before it is raised
 PROBE_GROWTH = 0.08  # of the first step of a probe; of the second twice as much, and so on
 ABANDON_S = 120.0  # stop a probe that has proved nothing in this time
-LONG_S, LONG_REQUESTS = 5.0, 10.0  # a pause longer than both is more than the wait for a token
+LONG_S, LONG_REQUESTS = 5.0, 10.0  # longer than 5 s and than 10 requests take: no wait for a token
 WEAK_IN_A_ROW, WEAK_OF_20 = 3, 5.0
 WEAK_RAISING = 1.9  # failures in 20 that are a refusal while the rate is being raised
 WEAK_FAILING = 1.35  # on a host that refuses by failures: two in 20
 SUDDEN_AFTER = 12  # successes without a failure: so many are rare on a host that fails at random
 USUAL_FAILING = 0.016  # four in 200 while cruising on such a host: the limit is a little lower
-WEAK_USUAL = 80.0  # more of them, times the share of failures that is usual for the host
+WEAK_USUAL = 80.0  # more failures allowed, times the share of them that is usual for the host
 USUAL_WEIGHT = 0.005  # of one request in that share
 REPLAY_REST_S = 5.0
 LOOK_EVERY = 8  # samples between two latency checks: a median costs a microsecond
