@@ -287,7 +287,7 @@ def test_limit_that_was_recognised_is_on_every_screen(
     crawl.world.wait(7.0)
     crawl.world.pass_robots()
     window = -1.0
-    while crawl.world.now.mono < 600.0:
+    while crawl.world.now.mono < 900.0:
         crawl.world.wait(0.25)
         for request in crawl.world.start():
             if (now := (crawl.world.now.wall - opens_at) // 60.0) != window:

@@ -101,6 +101,8 @@ def test_dashboard_shows_every_metric() -> None:
         "mannerly_host_error_streak",
         "mannerly_host_politeness_violations_total",
         "mannerly_updated_timestamp_seconds",
+        "mannerly_requisites_total",
+        "mannerly_requisites_failed_total",
     }
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     assert all(panel["datasource"]["uid"] == "${datasource}" for panel in dashboard["panels"])
