@@ -63,10 +63,10 @@ VALUES: dict[str, Any] = {
     "auth": ["a.example=joe:password"],
     "max_rate": "unlimited",
     "group_by": "site",
-    "render": ["a.example"],
+    "render": [],  # more needs a browser: tests/crawler/render
     "browser_no_sandbox": True,
     "wait_for": ["a.example=.price"],
-    "render_block": ["image", "font"],
+    "render_block": "image,font",
     "render_memory": 1 << 30,
     "long_crawl_delay": "cap",
     **dict.fromkeys(("probe_budget", "cruise", "aimd_decrease", "gradient_smoothing"), 0.1),
