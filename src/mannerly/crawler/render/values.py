@@ -12,6 +12,7 @@ HUNG = "hung"  # it used the processor for too long
 CRASHED = "crashed"  # the browser or its tab died, in every try
 NO_SELECTOR = "wait_for"  # what was waited for did not come
 OTHER_PROCESS = "other_process"  # it asked for a host that another process of the crawl has
+RUN_ENDS = "run_ends"  # it asked after the run had to end
 NO_BROWSER = "no_browser"  # none could be started
 CUT = "too_large"  # its final DOM was cut
 

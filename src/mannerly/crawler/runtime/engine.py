@@ -28,8 +28,8 @@ from mannerly.crawler.fetch.base import HEADERS_SUFFICE
 from mannerly.crawler.fetch.body_memory import BodyMemory
 from mannerly.crawler.host.inflight import Stage, flight_of
 from mannerly.crawler.kinds import KINDS
-from mannerly.crawler.model import STARVED, Fetched, LocalError, Now
-from mannerly.crawler.render.values import OTHER_PROCESS
+from mannerly.crawler.model import STARVED, Entry, Fetched, LocalError, Now
+from mannerly.crawler.render.values import OTHER_PROCESS, RUN_ENDS
 from mannerly.crawler.shard.reading import readable
 from mannerly.crawler.stats_fold import StatsFold
 from mannerly.crawler.store.base import StoreError, StoreFull
@@ -181,8 +181,18 @@ class Engine:
         return not self._may_start or self.shards.next_due(now) == inf
 
     def drain(self) -> None:
-        """Start no request any more: the run ends when those under way have a result."""
+        """Start no request any more: the run ends when those under way have a result.
+
+        Pages in browsers get nothing more: what is there of them is their result.
+        """
         self.is_draining = True
+        self._refuse_subrequests()
+
+    def _refuse_subrequests(self) -> None:
+        now = self._now()
+        for shard in self._shards:
+            if shard.subrequests:
+                shard.subrequests.refuse_all(RUN_ENDS, now)
 
     def store_is(self, away: StoreAway | None) -> None:
         """Start and write nothing while the store is away; None: it is back."""
@@ -258,7 +268,8 @@ class Engine:
         """Return an answer with its body decoded, which may make it a thousand times larger."""
         memory, status = self._memory, answer.status
         is_page = status is not None and status < HEADERS_SUFFICE
-        if is_page and answer.body and memory.used >= memory.limit:
+        is_full = memory.used >= memory.limit and not _is_subrequest(flight_of(answer.request))
+        if is_page and answer.body and is_full:
             return Fetched(answer.request, error=_NO_ROOM, detail=_NO_ROOM.value)
         return readable(answer)
 
@@ -286,18 +297,29 @@ class Engine:
             return False
         if self.away is not None:
             return False
-        if self._memory.is_scarce or self._shortage.resume_at > self._clock.now():
+        if self._shortage.resume_at > self._clock.now():
             return False  # this machine lacks something
         if self._leases is not None and self._clock.now() >= self._leases.sure_until:
             return False  # another crawl may have taken the hosts over
+        return self._has_memory or any(shard.subrequests for shard in self._shards)
+
+    @property
+    def _has_memory(self) -> bool:
+        """Return whether there is room for more bodies.
+
+        What pages in browsers ask for may start without: these give their memory back after it.
+        """
+        if self._memory.is_scarce:
+            return False
         return self._offload is None or self._offload.pending < self._parse_limit
 
     def _start(self, now: Now) -> None:
         start, budget, has_room = self._wire.start, self._budget, self.shards.has_room
+        has_memory = self._has_memory
         for shard, room in self.shards.rooms(self._governor.total, now.mono):
-            is_full = room <= 0
-            if is_full and shard.subrequests:  # pages in browsers take all room, and wait for these
-                room = SUBREQUESTS
+            is_full = room <= 0 or not has_memory
+            if is_full:  # pages in browsers take all room, and wait for these
+                room = SUBREQUESTS if shard.subrequests else 0
             if self._max_requests is not None:
                 room = min(room, self._requests_left(self._max_requests))
             granted = budget.take(room) if room > 0 and not is_full else 0
@@ -426,6 +448,8 @@ class Engine:
             shard = by_number.get(browsers.owner_of(request))
             if shard is None:
                 browsers.refuse(request, OTHER_PROCESS)
+            elif self.is_draining:
+                browsers.refuse(request, RUN_ENDS)
             else:
                 shard.subrequests.ask(request, now)
         for request in forgotten:
@@ -508,6 +532,8 @@ class Engine:
         if self._clock.now() < self._schedule.tick_at and not self._has_time_to_deliver:
             return
         self._raise_failures()
+        if self.is_draining:
+            self._refuse_subrequests()  # those that were to be sent again
         now, shards = self._now(), list(self._shards)
         stores = [shard.store for shard in shards]
         results = self._exchange.pass_links(stores, RECEIVE, self._wire.serve)
@@ -631,3 +657,8 @@ class Engine:
             self._give_back(flight)
             self._by_number[flight.shard].cancelled(flight, now)
         self.commit()
+
+
+def _is_subrequest(flight: InFlight) -> bool:
+    """Return whether a page in a browser waits for this: its own memory is not free before."""
+    return isinstance(flight.item, Entry) and flight.item.seq < 0
