@@ -304,3 +304,25 @@ def test_what_a_style_of_a_browser_needs_is_asked_for_with_its_page() -> None:
         found.append([each.url for each in harvest.requests])
 
     assert found == [[URL + "f.woff2"], []]
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", None), ("POST", 200)])
+def test_what_a_browser_was_not_given_is_asked_for(method: str, status: int | None) -> None:
+    """Its request has failed; a POST is another request than that of the page."""
+    plugin, image = Requisites(), URL + "a.png"
+    entry = Entry(-1, image, "a.example", 1, 0, URL, 0, Kind.REQUISITE)
+    request = Request(image, "a.example", 1.0, method=method)
+    plugin.after_answer(entry, Fetched(request, status), Settled(), Now(1.0, 1.0))
+    page = Entry(1, URL, "a.example", 0, 0, None, 0)
+    answer = Fetched(
+        Request(URL, "a.example", 1.0),
+        200,
+        {"content-type": "text/html"},
+        b"<img src=a.png>",
+        rendering=Rendering(b"", requests=(image,) if method == "GET" else ()),
+    )
+
+    found = plugin.after_reading(page, answer, Harvest(page_record(page, answer, 1.0), [], {}))
+
+    assert isinstance(found, Harvest)
+    assert [each.url for each in found.requests] == [image]

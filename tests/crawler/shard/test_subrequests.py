@@ -158,3 +158,20 @@ def test_a_retry_is_taken_back_when_its_page_has_ended(page: Page) -> None:
 
     assert [answer.reason for _, answer in page.answers] == ["forgotten"]
     assert page.is_silent()
+
+
+def test_lacks_are_forgotten_with_what_they_were_of(page: Page) -> None:
+    """Of what a page has asked for, and of a page whose host was given up."""
+    world = page.world
+    page.ask()
+    world.answer(page.sent(), error=LocalError.NO_MEMORY)
+    world.offer(HOME + "page")
+    for _ in range(2):
+        world.answer(page.sent(), error=LocalError.NO_MEMORY)
+    assert len(world.shard._lacked) == 2
+    world.shard.given_up.give_up(HOST, "refuses", world.now)
+    for _ in range(3):
+        world.shard.tick(world.now)
+        world.shard.commit(world.now)
+
+    assert not world.shard._lacked

@@ -4,8 +4,8 @@ They join the batch of their page: a page that is recorded has its requisites qu
 for once in a crawl. Those that were passed on lately are left out here, because the pages of a site
 have most of them in common; the store knows all of them.
 
-What a browser has asked for while it showed a page (`render`) is left out, too, and what its
-stylesheets need joins the batch of that page.
+What a browser was given while it showed a page (`render`) is left out, too, and what its
+stylesheets need joins the batch of that page. What it asked for and was not given is asked for.
 """
 
 from __future__ import annotations
@@ -39,16 +39,20 @@ class Requisites(Plugin):
 
     def __init__(self) -> None:
         self._recent = Recent()
-        # What a browser has asked for in this shard, with what each file needs.
-        self._of_browser: OrderedDict[str, list[str]] = OrderedDict()
+        # What a browser has asked for in this shard, with what each file needs; None: it failed.
+        self._of_browser: OrderedDict[str, list[str] | None] = OrderedDict()
 
     def after_answer(
         self, item: Entry | RobotsRequest, answer: Fetched, follows: Follows, now: Now
     ) -> Follows:
         """Note what a browser was given, which is in no queue."""
-        if isinstance(item, Entry) and item.seq < 0 and isinstance(follows, Settled):
-            found = read_file(answer.body, answer.headers.get("content-type"), item.url)
-            self._of_browser[item.url] = found.urls
+        is_of_browser = isinstance(item, Entry) and item.seq < 0
+        if is_of_browser and isinstance(follows, Settled) and answer.request.method == "GET":
+            if answer.status is None:
+                self._of_browser.setdefault(item.url, None)
+            else:
+                found = read_file(answer.body, answer.headers.get("content-type"), item.url)
+                self._of_browser[item.url] = found.urls
             if len(self._of_browser) > REMEMBERED:
                 self._of_browser.popitem(last=False)
         return follows
@@ -84,7 +88,7 @@ class Requisites(Plugin):
             if needs is not None:
                 waiting += [each for each in needs if each not in urls]
                 urls |= dict.fromkeys(needs)
-            elif url not in linked and url not in asked:
+            elif url not in linked and (url not in asked or url in self._of_browser):
                 wanted.append(requisite(url, entry))
         passed_over = found.passed_over
         if needed.is_capped:

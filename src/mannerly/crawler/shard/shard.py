@@ -346,7 +346,6 @@ class Shard:
             settle(flight, found, exchange)
             return
         self.flights.settle(flight)
-        self._lacked.pop(entry.seq, None)
         record, candidates, passed_over, _, _, is_unchanged, _, _, requests, is_shell = found
         self.pending.settle(entry, found, exchange)
         if requests:
@@ -372,7 +371,6 @@ class Shard:
         entry = flight.item
         assert isinstance(entry, Entry)
         self.flights.settle(flight)
-        self._lacked.pop(entry.seq, None)
         self.pending.settle(entry, found, exchange)
         self.routes.seeds(found.requests)
         self._emit(crawl_events.RequisiteSettled(entry, found.record.status, found.passed_over))
@@ -554,6 +552,9 @@ class Shard:
         batch = pending.committed()
         self.flights.committed()
         frontier.committed(entry for entry, _ in (*batch.pages, *batch.dropped))
+        if self._lacked:
+            for entry, _ in (*batch.pages, *batch.dropped):
+                self._lacked.pop(entry.seq, None)
         self._found(committed.new, now)
         self.contacts.records.committed()
         self._lists.settle()
@@ -573,6 +574,8 @@ class Shard:
         self._upkeep(now)
         if self.subrequests:
             self.subrequests.tick(now)
+        for seq in [each for each in self._lacked if each < 0 and each not in self.subrequests]:
+            del self._lacked[seq]
         self._emit(self.left.measured(now))
         seen = None if self._samples is None else self._samples.take(now)
         if seen is not None:

@@ -50,6 +50,9 @@ class SubRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._waiting
+
     def ask(self, wanted: SubRequest, now: Now) -> None:
         """Queue a request; its answer goes to the renderer."""
         url = canonical(wanted.url)
