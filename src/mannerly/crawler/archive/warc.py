@@ -151,16 +151,16 @@ def shown_record(url: str, exchange: RawExchange, shown: bytes, wall: float, of:
     """Return the record of a page's final DOM, with the headers of its answer.
 
     It has the form of an answer, so that it is read back as one. `of` is the record of the answer.
+    Its URI is one of its own: some replay tools would take it for the answer otherwise.
     """
     lines = _http_head(exchange.head)[0].removesuffix(_TAIL).split(b"\r\n")
     kept = [each for each in lines if not each.lower().startswith(_OF_BODY)]
     http = b"\r\n".join([*kept, b"Content-Type: text/html; charset=utf-8"]) + _TAIL
     about = [
-        f"WARC-Target-URI: {url}",
+        f"WARC-Target-URI: urn:dom:{url}",
         f"WARC-Refers-To: {of}",
         f"WARC-Block-Digest: {payload_digest(http + shown)}",
-        f"WARC-Payload-Digest: {payload_digest(shown)}",
-    ]
+    ]  # no payload digest: tools look for an HTTP body in answers only
     media = "application/http;msgtype=response"
     size = len(http) + len(shown)
     head = _head("conversion", _new_id(), warc_date(wall), media, size, about)
