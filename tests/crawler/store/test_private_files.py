@@ -12,6 +12,7 @@ from tests.exports.stored_example import make_crawl
 from tests.harness.commands import invoke
 
 import mannerly
+from mannerly.crawler.plugins.render import picture_name
 from mannerly.crawler.store import create_crawl, open_crawl, wipe
 from mannerly.crawler.store.base import ShardOptions, StoreError
 from mannerly.crawler.store.contract import new_manifest
@@ -142,6 +143,44 @@ def test_wipe_does_not_follow_links(tmp_path: Path, precious: Path) -> None:
         wipe(tmp_path / "c")
 
     assert (tmp_path / "c" / "crawl.json").exists()
+
+
+def test_pictures_of_pages_are_removed_with_their_crawl(tmp_path: Path) -> None:
+    """They are in a folder of their own."""
+    make_crawl(tmp_path / "c")
+    pictures = tmp_path / "c" / "screenshots"
+    pictures.mkdir()
+    (pictures / picture_name("https://a.example/")).write_bytes(b"PNG")
+
+    wipe(tmp_path / "c")
+
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("name", ["holiday.png", "0" * 32])
+def test_wipe_removes_no_other_file_beside_pictures(tmp_path: Path, name: str) -> None:
+    """Nothing is removed if somebody has put a file of their own there."""
+    make_crawl(tmp_path / "c")
+    file = tmp_path / "c" / "screenshots" / name
+    file.parent.mkdir()
+    file.write_bytes(b"mine")
+
+    with pytest.raises(StoreError, match=f"screenshots/{name}"):
+        wipe(tmp_path / "c")
+
+    assert file.exists()
+
+
+def test_wipe_does_not_follow_a_link_to_pictures(tmp_path: Path) -> None:
+    """Nothing is removed where it leads to."""
+    make_crawl(tmp_path / "c")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "c" / "screenshots").symlink_to(tmp_path / "mine")
+
+    with pytest.raises(StoreError, match="nothing was removed"):
+        wipe(tmp_path / "c")
+
+    assert (tmp_path / "mine").exists()
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", b'{"format": 3'])

@@ -23,6 +23,7 @@ from .manifest import (
     CONVERTIBLE,
     LOCK,
     MANIFEST,
+    PICTURES,
     foreign_files,
     hold_everything,
     is_foreign,
@@ -146,7 +147,9 @@ class SqliteCrawl:
                 files = sorted(path.iterdir(), key=lambda file: file.name != MANIFEST)
                 locks = [file for file in files if _is_lock(file)]
                 for file in files:
-                    if file not in locks:
+                    if file.name == PICTURES:
+                        _remove_folder(file)
+                    elif file not in locks:
                         file.unlink()
                 _remove_locks(locks, held)
                 path.rmdir()
@@ -275,6 +278,12 @@ def _shard_lock(shard: int) -> str:
 
 def _is_lock(file: Path) -> bool:
     return file.name.startswith(LOCK) or ".lock" in file.name
+
+
+def _remove_folder(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
 
 
 def _remove_locks(files: list[Path], held: ExitStack) -> None:

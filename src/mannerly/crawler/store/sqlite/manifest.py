@@ -12,6 +12,7 @@
     shard-<n>-<m>.warc.gz            its m-th segment: answers as they were received
     shard-<n>-<m>.lost               URLs whose answers a repair found lost, one a line
     inbox-<n>.db                     links that other shards found for it
+    screenshots                      pictures of rendered pages, a PNG each
     …-wal, …-shm, …-journal          SQLite's own, beside each of the databases
     lock.db, shard-<n>.lock.db       the locks themselves, where there is no flock
 
@@ -55,6 +56,8 @@ _OURS = re.compile(
     r"|shard-[0-9]+-[0-9]+\.(warc\.gz|lost)"
     r"|(control|lock|shard-[0-9]+\.(lock|new|damaged)|(shard|inbox)-[0-9]+)\.db(-wal|-shm|-journal)?"
 )
+PICTURES = "screenshots"
+_PICTURE = re.compile(r"[0-9a-f]{32}\.png")
 _EMPTY_OR_LOCK = re.compile(r"crawl\.json\.new|lock(\.db.*)?|shard-[0-9]+\.(lock(\.db.*)?|parsing)")
 # SQLite keeps the mark of the program in bytes 68 to 71 of the file's head.
 _HEAD_BYTES, _ID_AT = 100, 68
@@ -147,15 +150,23 @@ def hold_everything(path: Path, held: ExitStack, *, patience_s: float = PATIENCE
 def foreign_files(path: Path) -> list[str]:
     """Return the names in a directory that are not a crawl's: files of other names, and links."""
     try:
-        return sorted(
-            file.name
-            for file in path.iterdir()
-            if not _OURS.fullmatch(file.name) or not stat.S_ISREG(file.lstat().st_mode)
-        )
+        foreign = _others(path, _OURS)
+        if PICTURES in foreign and stat.S_ISDIR((path / PICTURES).lstat().st_mode):
+            foreign.remove(PICTURES)
+            foreign += [f"{PICTURES}/{name}" for name in _others(path / PICTURES, _PICTURE)]
+        return sorted(foreign)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StoreError(f"cannot use {path}: {error.strerror}") from error
+
+
+def _others(path: Path, ours: re.Pattern[str]) -> list[str]:
+    return [
+        file.name
+        for file in path.iterdir()
+        if not ours.fullmatch(file.name) or not stat.S_ISREG(file.lstat().st_mode)
+    ]
 
 
 def is_foreign(path: Path) -> str | None:
