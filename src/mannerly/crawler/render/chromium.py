@@ -206,7 +206,18 @@ class Chromium:
         Raises:
             BrowserError: it cannot be started.
         """
+        with contextlib.ExitStack() as opened:
+            try:
+                self.devtools = self._start(browser, opened)
+            except OSError as error:
+                raise BrowserError(f"{browser.path} cannot be started: {error}") from None
+            opened.pop_all()  # until `kill`
+        self._has_ended = False
+
+    def _start(self, browser: Installed, opened: contextlib.ExitStack) -> DevTools:
+        """Start the process; `opened` is what it needs for as long as it runs."""
         self._folder = tempfile.TemporaryDirectory(prefix="mannerly-", ignore_cleanup_errors=True)
+        opened.callback(self._folder.cleanup)
         words = [
             *browser.isolation.value,
             browser.path,
@@ -216,11 +227,15 @@ class Chromium:
         if not browser.has_sandbox:
             words.append("--no-sandbox")
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as the browser
-        to_read, to_write = os.pipe()
-        from_read, from_write = os.pipe()
-        # It reads commands from 3 and writes to 4: these must not be in use for anything else.
-        ends = [_above(to_read), _above(from_write)]
-        try:
+        opened.callback(self._log.close)
+        with contextlib.ExitStack() as lent:  # the browser's ends of two pipes
+            # It reads commands from 3 and writes to 4: these must not be in use for anything else.
+            to_read, to_write = os.pipe()
+            opened.callback(os.close, to_write)
+            lent.callback(os.close, reads := _above(to_read))
+            from_read, from_write = os.pipe()
+            opened.callback(os.close, from_read)
+            lent.callback(os.close, writes := _above(from_write))
             self._pid = os.posix_spawnp(
                 words[0],
                 words,
@@ -229,22 +244,12 @@ class Chromium:
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                     (os.POSIX_SPAWN_DUP2, self._log.fileno(), 2),
-                    (os.POSIX_SPAWN_DUP2, ends[0], 3),
-                    (os.POSIX_SPAWN_DUP2, ends[1], 4),
+                    (os.POSIX_SPAWN_DUP2, reads, 3),
+                    (os.POSIX_SPAWN_DUP2, writes, 4),
                 ],
                 setsid=True,
             )
-        except OSError as error:
-            os.close(to_write)
-            os.close(from_read)
-            self._log.close()
-            self._folder.cleanup()
-            raise BrowserError(f"{browser.path} cannot be started: {error}") from None
-        finally:
-            for each in ends:
-                os.close(each)
-        self._has_ended = False
-        self.devtools = DevTools(to_write, from_read)
+        return DevTools(to_write, from_read)
 
     @property
     def is_running(self) -> bool:
@@ -263,8 +268,12 @@ class Chromium:
 
     def processes(self) -> list[tuple[int, int]]:
         """Return its processes with the memory of each, in bytes."""
-        found = []
-        for entry in os.scandir("/proc"):
+        found: list[tuple[int, int]] = []
+        try:
+            entries = list(os.scandir("/proc"))
+        except OSError:  # no descriptors are left
+            return found
+        for entry in entries:
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -291,9 +300,10 @@ class Chromium:
 
 def _above(descriptor: int) -> int:
     """Return a descriptor in place of this one that a browser does not use itself."""
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
-    os.close(descriptor)
-    return moved
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    finally:
+        os.close(descriptor)
 
 
 def _environment(folder: str) -> dict[str, str]:

@@ -72,7 +72,15 @@ class Forgotten(NamedTuple):
 
 
 Given: TypeAlias = "RenderJob | AnswerGiven | None"
-Told: TypeAlias = "Rendered | SubRequest | Forgotten"
+
+
+class BrowsersFailed(NamedTuple):
+    """The thread has ended by an error: no page is shown any more."""
+
+    error: Exception
+
+
+Told: TypeAlias = "Rendered | SubRequest | Forgotten | BrowsersFailed"
 
 
 class BrowserDesk:
@@ -100,6 +108,8 @@ class BrowserDesk:
             self._selector.register(self._given.fileno(), selectors.EVENT_READ)
             while not self._is_closed:
                 self._turn()
+        except Exception as error:  # noqa: BLE001 - the loop raises it
+            self._told.put([BrowsersFailed(error)])
         finally:
             for browser in self._browsers:
                 browser.kill()

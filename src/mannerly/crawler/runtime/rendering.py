@@ -19,7 +19,15 @@ from mannerly.crawler.render.values import RenderJob, SubAnswer, SubRequest
 from mannerly.crawler.web.urls import canonical, host_key_of, site_of
 from mannerly.politeness.keys import without_port
 
-from .browser_desk import AnswerGiven, BrowserDesk, BrowserPlan, Forgotten, Given, Told
+from .browser_desk import (
+    AnswerGiven,
+    BrowserDesk,
+    BrowserPlan,
+    BrowsersFailed,
+    Forgotten,
+    Given,
+    Told,
+)
 from .waking import WakingQueue
 
 if TYPE_CHECKING:
@@ -89,7 +97,10 @@ class Browsers:
     def collect(
         self,
     ) -> tuple[list[SubRequest], list[SubRequest], list[tuple[PageReading, Fetched]]]:
-        """Return what pages ask for, what they ask for no more, and the pages that are finished."""
+        """Return what pages ask for, what they ask for no more, and the pages that are finished.
+
+        The error that has ended the thread is raised here: pages would wait for ever.
+        """
         asked: list[SubRequest] = []
         forgotten: list[SubRequest] = []
         done: list[tuple[PageReading, Fetched]] = []
@@ -98,6 +109,8 @@ class Browsers:
                 asked.append(told)
             elif isinstance(told, Forgotten):
                 forgotten.append(told.request)
+            elif isinstance(told, BrowsersFailed):
+                raise told.error
             else:
                 reading = self._readings.pop(told.job)
                 done.append((reading, _as_answer(reading.answer, told)))
