@@ -100,6 +100,40 @@ def test_handlers_run_again_when_they_are_mended(tmp_path: Path, *, keep: bool) 
     assert sorted(str(each["n"]) for each in items(tmp_path)) == WANTED
 
 
+def test_missing_answers_and_failed_handlers_are_two_orders(tmp_path: Path) -> None:
+    """That no answer is missing is no reason to leave the handlers out."""
+    with serving(Site()) as origin:
+        write_spider(tmp_path, origin, keep=True, bug=BUG)
+        run("run", "shop.py", "-q", cwd=tmp_path)
+        write_spider(tmp_path, origin, keep=True)
+        done = run("retry", "crawl-shop", "--missing", "--failed-handlers", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "Ran the handlers of 4 pages on kept answers" in done.stderr
+    assert sorted(str(each["n"]) for each in items(tmp_path)) == WANTED
+
+
+def test_page_whose_kept_answer_is_damaged_is_fetched_again(tmp_path: Path) -> None:
+    """Its handler runs on the new answer; pages without a failure are left alone."""
+    site = Site()
+    with serving(site) as origin:
+        write_spider(tmp_path, origin, keep=True, bug=BUG)
+        run("run", "shop.py", "-q", cwd=tmp_path)
+        write_spider(tmp_path, origin, keep=True)
+        before = Counter(site.asked)
+        for segment in (tmp_path / "crawl-shop").glob("*.warc.gz"):
+            segment.write_bytes(bytes(segment.stat().st_size))
+        done = run("retry", "crawl-shop", "--failed-handlers", cwd=tmp_path)
+        after = site.asked - before
+
+    assert done.returncode == 0, done.stderr
+    assert "Fetching 4 pages again: no kept answer that can be read" in done.stderr
+    failed = ("GET /1", "GET /3", "GET /5", "POST /search")
+    asked = {what: n for what, n in after.items() if "robots" not in what}
+    assert asked == dict.fromkeys((*failed, "GET /more"), 1)
+    assert sorted(str(each["n"]) for each in items(tmp_path)) == WANTED
+
+
 def test_loop_gets_the_items_of_handlers_that_ran_again(tmp_path: Path) -> None:
     """Those of other pages do not come again."""
     from mannerly.crawler.spider import find_spider

@@ -14,6 +14,7 @@ from tests.service.running import ServiceProcess
 if TYPE_CHECKING:
     from pathlib import Path
 
+PARTS = ("", "/status", "/items", "/pages", "/report")
 SMALL = {"products": 25, "words": 2, "orders": 0}
 BROKEN = """
 import mannerly
@@ -66,6 +67,27 @@ def test_jobs_run_the_spiders_of_the_operator(
         *((400, "options.extract"), (400, "seeds")),
     ]
     assert "there are: shop, bad" in refused[0][1]["detail"]
+
+
+@pytest.mark.processes
+def test_runs_of_a_spider_that_is_gone_can_be_read(tmp_path: Path) -> None:
+    """Only another run needs the spider: it says so."""
+    (tmp_path / "one.py").write_text(
+        BROKEN.replace('raise KeyError("price")', "return {'url': page.url}")
+    )
+    with open_shops(1, **SMALL) as shops:
+        with ServiceProcess(tmp_path / "root", "--spider", f"one={tmp_path / 'one.py'}") as service:
+            job = service.create(f"{shops.origins[0]}/", spider="one")
+            eventually(lambda: service.state(job) == "finished")
+            before = [service.call("GET", f"/api/jobs/{job}{part}") for part in PARTS]
+        with ServiceProcess(tmp_path / "root") as service:
+            after = [service.call("GET", f"/api/jobs/{job}{part}")[0] for part in PARTS]
+            service.call("POST", f"/api/jobs/{job}/run")
+            eventually(lambda: service.state(job) == "failed")
+            error = service.call("GET", f"/api/jobs/{job}")[1]["run"]["error"]
+
+    assert [status for status, _ in before] == after == [200] * len(PARTS)
+    assert "'one' is no spider of this service" in error
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,7 @@ class MemoryStore(MemoryReader, ShardStore):
         self._keep_lists(batch)
         data.kept.update(batch.kept)
         data.items.update(batch.items)
-        for seq, found in batch.handled_again.items():
-            data.items[seq] = found
-            data.positions[seq] = data.next_position
-            data.next_position += 1
+        self._handle_again(batch)
         data.segments.update(batch.segments)
         for order in batch.retries:
             if isinstance(order, Recrawl):
@@ -118,6 +115,17 @@ class MemoryStore(MemoryReader, ShardStore):
             elif order.host is None or order.host in data.hosts:
                 data.retries.append(Asked(self._asked_for(order)))
         return committed
+
+    def _handle_again(self, batch: Batch) -> None:
+        """Give recorded pages other items, or forget that their answer is kept."""
+        data = self._data
+        for seq, found in batch.handled_again.items():
+            if found is None:
+                data.kept.pop(seq, None)
+                continue
+            data.items[seq] = found
+            data.positions[seq] = data.next_position
+            data.next_position += 1
 
     def _record(self, entry: Entry, record: PageRecord, batch: Batch) -> None:
         """Add a record, or put it in the place of an earlier one."""

@@ -102,7 +102,8 @@ def retry(
             lost = _lost(crawl) if missing else 0
             unkept = _missing(crawl, lost) if missing else 0
             lines: list[str] = []
-            if missing and not (lost or unkept or failed or given_up or skipped):
+            others = failed or given_up or skipped or failed_handlers
+            if missing and not (lost or unkept or others):
                 if not quiet:
                     note("No page has lost its answer: there is nothing to fetch again")
                 return
@@ -126,7 +127,7 @@ def retry(
                 f"{many(lost, 'record')} of pages are missing, but no URL is known that is not "
                 "queued already: if they are on shared storage, give its directory (--data-dir)"
             )
-        if missing and (unkept or not lost):
+        if unkept:
             lines.append(_said_missing(unkept, host, "answer is not kept"))
         if skipped is not None:
             lines.append(_said_skipped(found, skipped, host))
@@ -179,7 +180,8 @@ def _handled_again(crawl: StoredCrawl, host: str | None) -> list[str]:
     if failed:
         found.append(f"They failed again on {many(failed, 'page')}")
     if failures.pages > kept and host is None:
-        found.append(f"Fetching {many(failures.pages - kept, 'page')} again: no kept answer")
+        again = many(failures.pages - kept, "page")
+        found.append(f"Fetching {again} again: no kept answer that can be read")
     return found
 
 

@@ -84,6 +84,7 @@ class ItemFeed:
                 position, number = self._next.get(shard, (0, 0))
                 for at, _, found in reader.items(after=max(0, position - 1)):
                     first = number if at == position else 0
+                    self._next[shard] = at, first  # or pages without items are read at each call
                     for each, line in enumerate(found.items[first:], first + 1):
                         self._next[shard] = at, each
                         yield NextItem(shard, at, each, msgspec.json.decode(line))

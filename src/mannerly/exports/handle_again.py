@@ -1,7 +1,9 @@
 """Run the handlers that have failed once more, over the kept answers of a crawl.
 
 What they make now joins the crawl, page by page in one commit each: items, requests, and the page
-without its error. Nothing is asked for. The crawl must not run: this owns it meanwhile.
+without its error. Nothing is asked for. A kept answer that cannot be read is forgotten, and the
+error stays, so that the page is fetched again with those that have no kept answer. The crawl must
+not run: this owns it meanwhile.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from mannerly.crawler.frontier.sharding import Sharding
 from mannerly.crawler.inspection.hosts import host_key
-from mannerly.crawler.model import PageItems
-from mannerly.crawler.page.extract import ExtractResult, items_of
+from mannerly.crawler.page.extract import items_of
 from mannerly.crawler.store import open_crawl as open_store
 from mannerly.crawler.store.base import Batch, ShardOptions
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from mannerly.crawler.store.base import ShardStore
     from mannerly.crawler.stored import StoredCrawl
 
-_DAMAGED = "its kept answer cannot be read"
-
 
 def handle_again(
     crawl: StoredCrawl,
@@ -34,7 +33,7 @@ def handle_again(
     processes: int,
     host: str | None = None,
 ) -> tuple[int, int]:
-    """Return how many pages there were, of one host or of all, and how many failed again.
+    """Return on how many pages handlers ran, of one host or of all, and how many failed again.
 
     Raises:
         StoreInUse: the crawl is running.
@@ -54,11 +53,9 @@ def handle_again(
         name = None if host is None else host_key(host)
         wanted = (page for page in failed_pages(view) if name in (None, page.record.host))
         for page, result in run_handlers(view, extract, wanted, processes):
-            found = ExtractResult(PageItems([], _DAMAGED))
-            if result is not None:
-                found = items_of(result, page.record)
-            batch = Batch(handled_again={page.seq: found.items})
-            for each in found.requests:
+            found = None if result is None else items_of(result, page.record)
+            batch = Batch(handled_again={page.seq: None if found is None else found.items})
+            for each in () if found is None else found.requests:
                 owner = sharding.shard_of(each.host)
                 if owner == page.shard:
                     batch.found.append(each)
@@ -67,6 +64,6 @@ def handle_again(
             if page.shard not in shards:
                 shards[page.shard] = opened.enter_context(store.claim(page.shard, options))
             shards[page.shard].commit(batch)
-            done += 1
-            failed += found.items.error is not None
+            done += found is not None
+            failed += found is not None and found.items.error is not None
     return done, failed

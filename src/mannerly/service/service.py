@@ -255,7 +255,9 @@ class Service:
         location = str(self.runner.location(job))
         live = self._live.get(job.id)
         if live is None or live.location != location:
-            limits = limits_of(settings_of(job.options, self._base(job), job.kind))
+            # Runs of a spider that is gone can be read: only a start needs it.
+            base = self._base(job) if job.spider in self.spiders else self.settings
+            limits = limits_of(settings_of(job.options, base, job.kind))
             live = self._live[job.id] = LiveCrawl(job.name, location, limits)
         return live
 

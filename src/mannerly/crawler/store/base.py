@@ -176,8 +176,9 @@ class Batch:
     # Of pages of this batch, by seq.
     kept: dict[int, ArchivePlace] = field(default_factory=dict)
     items: dict[int, PageItems] = field(default_factory=dict)
-    # What code of the user has made of pages that have a record already, by seq.
-    handled_again: dict[int, PageItems] = field(default_factory=dict)
+    # What code of the user has made of pages that have a record already, by seq; None: their kept
+    # answer cannot be read, and its place is forgotten, as if it had never been kept.
+    handled_again: dict[int, PageItems | None] = field(default_factory=dict)
     segments: dict[str, int] = field(default_factory=dict)  # valid length, by name
     sessions: dict[str, str] = field(default_factory=dict)  # cookies, by name; empty: none any more
 

@@ -478,7 +478,10 @@ class Change:
         ]
         self.database.executemany(_ITEMS, rows)
         for seq, found in batch.handled_again.items():
-            self._handle_again(seq, found)
+            if found is None:
+                self.database.execute("DELETE FROM kept WHERE seq = ?", (seq,))
+            else:
+                self._handle_again(seq, found)
 
     def _handle_again(self, seq: int, found: PageItems) -> None:
         """Give a recorded page other items, and a new position: readers go on from the last."""
