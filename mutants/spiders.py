@@ -76,7 +76,7 @@ SPIDERS = (
         "read a secret that a page has named",
         "S",
         _FORM,
-        " and not self._is_text(texts[0])",
+        " or self._is_text(value)",
         "",
         (f"{_OF_FORMS}::test_page_cannot_name_a_secret",),
     ),

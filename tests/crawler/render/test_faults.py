@@ -137,6 +137,7 @@ def test_page_that_is_too_much(bad: str, check: Callable[[Page], bool], tmp_path
     assert {pages["/a"].title, pages["/b"].title} == {"good"}
 
 
+@pytest.mark.long
 def test_host_that_is_not_reached_costs_its_own_page(tmp_path: Path) -> None:
     """A page that asks a host which refuses connections is recorded, as are the others."""
     with serving(_beside("<script src=http://127.0.0.1:9/x.js></script><p>here</p>")) as origin:
