@@ -192,7 +192,7 @@ class Payload(
 
 NOTHING = Payload()
 REQUISITE = Payload(again="requisite")
-"""What every requisite carries: it is another request than the page with its URL."""
+"""The payload of all requisites: it makes each another request than the page with that URL."""
 
 
 def identity_of(kind: Kind, url: str) -> str:

@@ -20,7 +20,7 @@ SHELL_TEXT = 200  # bytes of text: the same
 SHELL_BYTES = 512 * 1024  # a shell is short
 
 # What is no text: comments, elements that show none, and tags. What is not closed goes to the end
-# or is text, so that no page makes this look at its rest again for each `<`.
+# or is text, so that no page makes this search what follows again at each `<`.
 _MARKUP = re.compile(
     rb"<!--(?:-?>|.*?(?:--!?>|\Z))"
     rb"|<(script|style|noscript|template|svg|title)(?=[\s/>]).*?(?:</\1\s*+>|\Z)"
